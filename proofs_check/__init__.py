@@ -1,0 +1,1 @@
+"""What is proved: proof scripts, rational certificates and their independent checker."""

@@ -1,0 +1,1 @@
+"""What methods do: the words, the methods, compressors, topologies and the engines that run them."""

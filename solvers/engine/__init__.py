@@ -1,0 +1,1 @@
+"""Running a method: the definition itself on arrays, and the same function compiled."""

@@ -1,0 +1,102 @@
+"""Shared or per-worker: a method is read once on kinds alone, so that a silent broadcast is an error with a sentence."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from verify_rates.solvers.method import Method, UsageError, at
+from verify_rates.solvers.words import Kind, World
+
+
+@dataclass(frozen=True)
+class Token:
+    """A value of which only the kind is known; arithmetic as on vectors."""
+
+    kind: Kind
+
+    def _with(self, other: Any) -> Token:
+        if isinstance(other, Token) and other.kind is not self.kind:
+            raise UsageError(f"a {self.kind.value} value meets a {other.kind.value} one; use spread(w, v) or mean(w, v) to say what is meant.")
+        return self
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _with
+
+    def _scaled(self, factor: Any) -> Token:
+        if isinstance(factor, Token):
+            raise UsageError("a product of two vectors has no meaning in every reading; scale vectors by numbers only.")
+        return self
+
+    __mul__ = __rmul__ = __truediv__ = _scaled
+
+    def __neg__(self) -> Token:
+        return self
+
+
+@dataclass
+class KindWorld(World):
+    """Follows kinds through a step and notes which words were used."""
+
+    words: list[str] = field(default_factory=list)
+    reading = "the kind check"
+
+    def _note(self, word: str, v: Token, takes: Kind | None, gives: Kind | None) -> Token:
+        self.words.append(word)
+        if not isinstance(v, Token):
+            raise UsageError(f"{word}(w, ...) needs a vector of the state, not {type(v).__name__}.")
+        if takes is not None and v.kind is not takes:
+            raise UsageError(f"{word}(w, v) takes a {takes.value} value, not a {v.kind.value} one.")
+        return Token(gives or v.kind)
+
+    def grad(self, x):
+        return self._note("grad", x, None, Kind.PER_WORKER)
+
+    def mean(self, v):
+        return self._note("mean", v, Kind.PER_WORKER, Kind.SHARED)
+
+    def spread(self, v):
+        return self._note("spread", v, Kind.SHARED, Kind.PER_WORKER)
+
+    def gossip(self, v):
+        return self._note("gossip", v, Kind.PER_WORKER, None)
+
+    def compress(self, v):
+        return self._note("compress", v, None, None)
+
+    def delay(self, q, v):
+        if not (isinstance(q, Token) and q.kind.is_queue and q.kind.item is v.kind):
+            raise UsageError("delay(w, q, v) takes a queue field of the state and a value of the queue's kind.")
+        self.words.append("delay")
+        return q, v
+
+    def chance(self, p):
+        self.words.append("chance")
+        return True
+
+    def sign(self, v):
+        return self._note("sign", v, None, None)
+
+    def clip(self, v, c):
+        return self._note("clip", v, None, None)
+
+
+@lru_cache(maxsize=256)
+def _words_used(method: Method, steps: int, hyper: Any) -> tuple[str, ...]:
+    world = KindWorld()
+    s = method.state(**{name: Token(kind) for name, kind in method.kinds.items()})
+    for t in range(steps):
+        s = method.step(s, world, at(hyper, t), t)
+        for name, kind in method.kinds.items():
+            value = getattr(s, name)
+            if not isinstance(value, Token) or value.kind is not kind:
+                found = value.kind.value if isinstance(value, Token) else type(value).__name__
+                raise UsageError(f"{method.name} returns {name} as {found}, but its state declares it {kind.value}.")
+    return tuple(dict.fromkeys(world.words))
+
+
+def check_kinds(method: Method, hyper: Any) -> tuple[str, ...]:
+    """The words a method uses over one communication round; UsageError where shared and per-worker values are mixed."""
+    steps = min(max(1, int(method.rounds(at(hyper, 0)))), 64)
+    constant = all(isinstance(v, (int, float)) for v in hyper)
+    return _words_used(method, steps, hyper) if constant else _words_used.__wrapped__(method, steps, hyper)

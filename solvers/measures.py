@@ -1,0 +1,46 @@
+"""Measures of a state, written in the words: ``measure(s, w, h) -> scalar``, read by every engine and by the worst case."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from verify_rates.solvers.method import nearest
+from verify_rates.solvers.words import consensus, gap, grad, mean, optimum, spread, sqnorm
+
+
+def distance(s, w, h):
+    """``||x - x*||^2`` (of the mean model)."""
+    return sqnorm(w, consensus(w, s.x) - optimum(w))
+
+
+def function_gap(s, w, h):
+    """``f(x) - f*`` (at the mean model)."""
+    return gap(w, consensus(w, s.x))
+
+
+def grad_norm(s, w, h):
+    """``||grad f(x)||^2`` (at the mean model)."""
+    return sqnorm(w, mean(w, grad(w, consensus(w, s.x))))
+
+
+def error_energy(s, w, h):
+    """``mean_i ||e_i||^2`` of the error memories."""
+    return sqnorm(w, s.e)
+
+
+def consensus_error(s, w, h):
+    """``mean_i ||x_i - mean x||^2``."""
+    return sqnorm(w, s.x - spread(w, mean(w, s.x)))
+
+
+MEASURES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (distance, function_gap, grad_norm, error_energy, consensus_error)}
+
+
+def get_measure(measure: str | Callable[..., Any]) -> Callable[..., Any]:
+    """The measure of that name, or the callable itself; UsageError with the nearest match when there is none."""
+    if callable(measure):
+        return measure
+    if measure not in MEASURES:
+        raise nearest(measure, MEASURES, "measure")
+    return MEASURES[measure]

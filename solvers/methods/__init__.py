@@ -1,0 +1,1 @@
+"""One method a file; a file is found without being registered anywhere."""

@@ -1,0 +1,1 @@
+"""Exact worst cases by performance estimation."""

@@ -1,0 +1,41 @@
+"""verify-rates: a distributed optimisation method is written once; its rates are checked in every way the theory knows."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+__version__ = "0.1.0"
+
+# name -> module that defines it; imported on first use, so that `verify-rates --help` stays quick
+_PUBLIC = {
+    "method": "verify_rates.solvers.method",
+    "UsageError": "verify_rates.solvers.method",
+    "Unsupported": "verify_rates.solvers.words",
+    "Shared": "verify_rates.solvers.words",
+    "PerWorker": "verify_rates.solvers.words",
+    "SharedQueue": "verify_rates.solvers.words",
+    "PerWorkerQueue": "verify_rates.solvers.words",
+    **dict.fromkeys(
+        "grad mean spread gossip compress delay chance sign clip optimum gap sqnorm consensus".split(),
+        "verify_rates.solvers.words",
+    ),
+    "simulate": "verify_rates.solvers.engine.run",
+    "worst_case": "verify_rates.theory.worst_case.solve",
+    "Claim": "verify_rates.theory.claims",
+    "check": "verify_rates.pipeline",
+}
+
+__all__ = sorted(_PUBLIC)
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _PUBLIC:
+        raise AttributeError(f"module 'verify_rates' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_PUBLIC[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(_PUBLIC))
