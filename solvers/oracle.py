@@ -62,6 +62,9 @@ class Oracle(Protocol):
     def compiled(self) -> tuple[Any, Data]:
         """``(kernel, data)``; the kernel has signature GRAD: ``grad(data, i, x, gen, exact, out) -> None``."""
 
+    def compiled_value(self) -> Any:
+        """Kernel of signature VALUE, ``value(data, i, x) -> f_i(x)``, for measures of function values in compiled runs."""
+
 
 class Compressor(Protocol):
     """A map ``R^d -> R^d`` with its class and its message size."""
