@@ -14,8 +14,7 @@ from verify_rates.solvers.method import UsageError
 from verify_rates.theory import symbols
 from verify_rates.theory.symbols import LETTERS, SYMBOLS, exact, holds, letters, number, parse, parse_condition
 
-ATTACKS = (
-    r"""
+PLAIN = r"""
 os.system('ls')
 __import__('os')
 __import__('os').system('id')
@@ -109,25 +108,25 @@ x
 Max
 Max(L,L,L,L,L,L,L,L,L,L,L,L,L,L,L,L,L,L,L,L,L)
 """.strip().split("\n")
-    + [
-        "L\nmu",
-        "L\x00",
-        "",
-        "   ",
-        "\u2112",
-        "\uff2c",
-        "\U0001d40b",
-        "L\u200b",
-        "\u03b3",
-        "L\u00b2",
-        "1" * 3000,
-        "9" * 1999 + "**9",
-        "-" * 1500 + "1",
-        "(" * 900 + "1" + ")" * 900,
-        "1" + "+1" * 900,
-        "Max(" + ",".join(["L"] * 21) + ")",
-    ]
-)
+ODD = [
+    "L\nmu",
+    "L\x00",
+    "",
+    "   ",
+    "\u2112",
+    "\uff2c",
+    "\U0001d40b",
+    "L\u200b",
+    "\u03b3",
+    "L\u00b2",
+    "1" * 3000,
+    "9" * 1999 + "**9",
+    "-" * 1500 + "1",
+    "(" * 900 + "1" + ")" * 900,
+    "1" + "+1" * 900,
+    "Max(" + ",".join(["L"] * 21) + ")",
+]
+ATTACKS = [*PLAIN, *ODD]
 
 
 @pytest.mark.parametrize("text", ATTACKS, ids=range(len(ATTACKS)))
