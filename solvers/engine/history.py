@@ -23,6 +23,7 @@ class History:
     rounds : (R,) communication rounds up to that step.
     final : the last state of every seed: per field an array (seeds, ...).
     states : per field (seeds, R, ...) if asked for, else None.
+    diverged : (seeds,) whether the state left the finite numbers; values are NaN from there on.
     settings : what was run: method, hyper, problem, compressor, topology, seeds, engine, versions.
     """
 
@@ -35,4 +36,5 @@ class History:
     rounds: np.ndarray
     final: dict[str, np.ndarray]
     states: dict[str, np.ndarray] | None = None
+    diverged: np.ndarray = field(default_factory=lambda: np.zeros(0, bool))
     settings: dict[str, Any] = field(default_factory=dict)

@@ -1,0 +1,184 @@
+"""The array engine: the definition itself on arrays of NumPy or of any array-API library."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from verify_rates.solvers.engine.plan import Plan, Trial, generators
+from verify_rates.solvers.words import World
+
+
+def to_host(v: Any) -> np.ndarray:
+    """An array of any library as a NumPy array."""
+    if isinstance(v, np.ndarray):
+        return v
+    return v.get() if hasattr(v, "get") else np.from_dlpack(v)
+
+
+@dataclass
+class ArrayWorld(World):
+    """The words on arrays: shared (d,), per-worker (n, d).
+
+    With ``exact`` the gradients are full ones, as the measures need them.
+    """
+
+    problem: Any
+    gens: list[np.random.Generator]
+    shared: np.random.Generator
+    compressor: Any = None
+    W: Any = None
+    xp: Any = np
+    t: int = 0
+    exact: bool = False
+    sent: float = 0.0  # bits a worker has sent, mean over the workers
+
+    reading = "a run"
+
+    def grad(self, x):
+        return self.problem.grads(x, None if self.exact else self.gens, self.xp)
+
+    def mean(self, v):
+        return self.xp.mean(v, axis=0)
+
+    def spread(self, v):
+        return self.xp.broadcast_to(v[None, :], (self.problem.n, self.problem.d))
+
+    def gossip(self, v):
+        return self.W @ v
+
+    def compress(self, v):
+        if v.ndim == 1:  # at the server: coins of the shared generator, no worker sends anything
+            return self.compressor(v[None, :], [self.shared], self.xp)[0, :]
+        m = self.compressor(v, self.gens, self.xp)
+        self.sent += self._bits(m)
+        return m
+
+    def _bits(self, m):
+        bits = self.compressor.bits(m.shape[1])
+        if bits is not None:
+            return bits
+        rows = to_host(m)
+        return math.fsum(self.compressor.message_bits(row) for row in rows) / len(rows)
+
+    def delay(self, q, v):
+        if q.shape[0] == 0:
+            return q, v
+        slot = self.t % q.shape[0]
+        out = self.xp.asarray(q[slot, ...], copy=True)
+        q = self.xp.asarray(q, copy=True)
+        q[slot, ...] = v
+        return q, out
+
+    def chance(self, p):
+        return bool(self.shared.random() < p)
+
+    def sign(self, v):
+        return self.xp.sign(v)
+
+    def clip(self, v, c):
+        return self.xp.clip(v, -c, c)
+
+    def optimum(self):
+        x = self.problem.constants.x_star
+        return self.refuse("optimum", f"no minimiser of {self.problem.name} is known") if x is None else self.xp.asarray(x)
+
+    def gap(self, x):
+        return self.problem.value(to_host(x)) - self.problem.constants.f_star[0]
+
+    def sqnorm(self, v):
+        return self.xp.sum(v * v) / (1 if v.ndim == 1 else v.shape[0])
+
+    def consensus(self, x):
+        return x if x.ndim == 1 else self.mean(x)
+
+
+def world_of(plan: Plan, seed: tuple[int, int], xp: Any = np) -> ArrayWorld:
+    """The world of one seed."""
+    gens, shared = generators(plan.n, *seed)
+    W = None if plan.topology is None else xp.asarray(plan.topology.W)
+    return ArrayWorld(plan.problem, gens, shared, plan.compressor, W, xp)
+
+
+def state_of(plan: Plan, flat: np.ndarray, xp: Any = np) -> Any:
+    """A concatenated state as the method's NamedTuple."""
+    return plan.method.state(**{name: xp.asarray(np.ascontiguousarray(v)) for name, v in plan.split(flat).items()})
+
+
+def measure(plan: Plan, s: Any, w: ArrayWorld, h: Any) -> list[float]:
+    """All measures of a state, with full gradients."""
+    w.exact = True
+    try:
+        return [float(f(s, w, h)) for f in plan.measures.values()]
+    finally:
+        w.exact = False
+
+
+def run_trial(plan: Plan, seed: tuple[int, int], xp: Any = np, tick: Callable[[int], None] | None = None) -> Trial:
+    """One seed on arrays of ``xp``; ``tick`` hears the number of every recorded step."""
+    with np.errstate(all="ignore"):
+        return _run_trial(plan, world_of(plan, seed, xp), tick or (lambda t: None))
+
+
+def _run_trial(plan: Plan, w: ArrayWorld, tick: Callable[[int], None]) -> Trial:
+    out = plan.empty_trial()
+    tracks = _Tracks(plan, w.xp)
+    s = state_of(plan, plan.start(), w.xp)
+    steps = iter(plan.records)
+    r, due = 0, next(steps)
+    for t in range(plan.steps + 1):
+        w.t, h = t, plan.hyper(t)
+        recorded = t == due
+        values = measure(plan, s, w, h) if tracks.wants(recorded) else []
+        if recorded:
+            flat = _flat(s)
+            out.bits[r:] = w.sent
+            if not np.isfinite(flat).all():
+                return out._replace(best=tracks.best, final=flat, diverged=True)
+            out.values[r] = values
+            if plan.keep_states:
+                out.states[r] = flat
+            tick(t)
+            r, due = r + 1, next(steps, -1)
+        tracks.see(s, values, t, recorded)
+        if t < plan.steps:
+            s = plan.method.step(s, w, h, t)
+    average = measure(plan, tracks.average(), w, plan.hyper(plan.steps))
+    return out._replace(means=tracks.mean, best=tracks.best, at_average=np.array(average), final=_flat(s))
+
+
+def _flat(s: Any) -> np.ndarray:
+    return np.concatenate([np.ravel(to_host(v)) for v in s])
+
+
+class _Tracks:
+    """Running mean, minimum and average iterate, over every step where tracked, else over the recorded ones."""
+
+    def __init__(self, plan: Plan, xp: Any) -> None:
+        self.plan, self.counts = plan, [0, 0]
+        M = len(plan.measures)
+        self.sums, self.best = np.zeros(M), np.full(M, math.inf)
+        self.fields = [xp.zeros(shape) for shape in plan.shapes.values()]
+
+    def wants(self, recorded: bool) -> bool:
+        return recorded or bool(self.plan.track & {"mean", "best"})
+
+    def see(self, s: Any, values: list[float], t: int, recorded: bool) -> None:
+        track, last = self.plan.track, t == self.plan.steps
+        if recorded or "best" in track:
+            self.best = np.fmin(self.best, values)
+        if not last and (recorded or "mean" in track):
+            self.sums, self.counts[0] = self.sums + values, self.counts[0] + 1
+        if not last and (recorded or "average" in track):
+            self.fields, self.counts[1] = list(itertools.starmap(lambda a, b: a + b, zip(self.fields, s, strict=True))), self.counts[1] + 1
+
+    @property
+    def mean(self) -> np.ndarray:
+        return self.sums / self.counts[0]
+
+    def average(self) -> Any:
+        return self.plan.method.state(*(v / self.counts[1] for v in self.fields))
