@@ -31,6 +31,7 @@ class Setting:
     compressor : class of the compressor, "contractive" (delta), "absolute" (Delta2), "unbiased" (omega), or "" for none.
     shared_minimiser : every worker's f_i is minimal at x*; else the claim's bound has to know zeta2_star, or be free of it.
     noise : stochastic gradients are allowed (the variance is sigma2 per worker).
+    per_worker : L and mu are those of every f_i, not of the average (in runs: L_max and mu_min).
     """
 
     functions: str = "smooth_strongly_convex"
@@ -38,6 +39,7 @@ class Setting:
     compressor: str = ""
     shared_minimiser: bool = False
     noise: bool = False
+    per_worker: bool = False
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,11 @@ class Claim:
     initial : name of the measure (or a callable) that is at most 1 at the start of the worst case; in runs its value
         becomes the symbol ``V0``.  ``free`` starts the worst case at any state (Lyapunov functions).
     grid : parameter points of the worst case (``N`` and whatever bound, lets and method need).
+    partial : the worst cases of ``grid`` cover a part of the claim alone, and so do not prove it.
     runs : parameter points of the simulations; the keys problem, compressor, topology, seeds, x0 choose what is run.
     families : instance families searched for a violation.
-    check : dotted path ``module:function`` of a check that is not a bound; it gets the claim and returns checks.
+    check : dotted path ``module:function`` of a check that is not a bound; called with each point of ``grid`` it returns
+        ``theory.evidence.Found``.
     tight : the bound is the exact worst case.
     expect : "holds", or "fails" for a claim that is known to be false.
     not_checkable : the reason why nothing can be checked.
@@ -80,6 +84,7 @@ class Claim:
     initial: str | Callable[..., Any] = "distance"
     free: bool = False
     grid: tuple[Point, ...] = ()
+    partial: bool = False
     runs: tuple[Point, ...] = ()
     families: tuple[str, ...] = ()
     check: str = ""

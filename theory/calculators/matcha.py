@@ -1,0 +1,113 @@
+"""MATCHA: matchings, the contraction constant rho, and checks of its closed forms."""
+
+from __future__ import annotations
+
+import itertools
+
+import networkx as nx
+import numpy as np
+
+from verify_rates.theory.evidence import Found
+
+SIZE = 8
+RHO_RTOL = 1e-12  # eigenvalues of 8 x 8 matrices with entries of order 1
+
+
+def graph_of(name: str) -> nx.Graph:
+    from verify_rates.solvers.topologies import get_topology
+
+    return get_topology(name, SIZE).graph
+
+
+def laplacian(graph: nx.Graph) -> np.ndarray:
+    return nx.laplacian_matrix(graph, nodelist=sorted(graph)).toarray().astype(float)
+
+
+def matchings(graph: nx.Graph) -> list[np.ndarray]:
+    """Laplacians of a decomposition into matchings: maximum matchings are peeled until no edge is left."""
+    left, found = nx.Graph(graph), []
+    while left.number_of_edges():
+        peeled = nx.Graph(sorted(nx.max_weight_matching(left, maxcardinality=True)))
+        peeled.add_nodes_from(graph)
+        left.remove_edges_from(peeled.edges)
+        found.append(laplacian(peeled))
+    return found
+
+
+def rho_of(Ls: list[np.ndarray], p: np.ndarray, alpha: float) -> float:
+    """matcha.2: ``||I - J - 2*alpha*Lbar + alpha^2*(Lbar^2 + 2*Ltil)||_2``."""
+    n = len(Ls[0])
+    mean = sum(q * L for q, L in zip(p, Ls, strict=True))
+    spread = sum(q * (1 - q) * L for q, L in zip(p, Ls, strict=True))
+    return _norm(np.eye(n) - np.ones((n, n)) / n - 2 * alpha * mean + alpha**2 * (mean @ mean + 2 * spread))
+
+
+def enumerated(activations: list[tuple[float, np.ndarray]]) -> float:
+    """``||E[W'W] - J||_2`` over weighted mixing matrices."""
+    n = len(activations[0][1])
+    return _norm(sum(q * W.T @ W for q, W in activations) - np.ones((n, n)) / n)
+
+
+def _norm(M: np.ndarray) -> float:
+    return float(np.abs(np.linalg.eigvalsh(M)).max())
+
+
+def _equal(measured: float, said: float) -> Found:
+    """Two numbers of order 1 that have to agree to the accuracy of eigenvalues."""
+    return Found(abs(measured - said), abs(measured - said), RHO_RTOL, proves=True, message=f"{measured:.10f} and {said:.10f}")
+
+
+def _vanilla(graph: nx.Graph) -> tuple[float, float, float]:
+    eigenvalues = np.linalg.eigvalsh(laplacian(graph))
+    low, high = eigenvalues[1], eigenvalues[-1]
+    return 2 / (low + high), ((high - low) / (high + low)) ** 2, high
+
+
+def matching_square(graph: str) -> Found:
+    """matcha.1 in whole numbers, and that the matchings are disjoint and give back the graph."""
+    made = graph_of(graph)
+    Ls = matchings(made)
+    wrong = sum(not np.array_equal(L @ L, 2 * L) for L in Ls) + (not np.array_equal(sum(Ls), laplacian(made)))
+    return Found.count(wrong, len(Ls) + 1, proves=True)
+
+
+def rho_by_enumeration(graph: str, share: float, alpha: float) -> Found:
+    """matcha.2 with unequal probabilities, against all activations."""
+    Ls = matchings(graph_of(graph))
+    p = np.minimum(1.0, share * np.linspace(0.5, 1.5, len(Ls)))
+    weighted = []
+    for on in itertools.product((0, 1), repeat=len(Ls)):
+        weight = float(np.prod(np.where(on, p, 1 - p)))
+        weighted.append((weight, np.eye(SIZE) - alpha * sum(b * L for b, L in zip(on, Ls, strict=True))))
+    return _equal(rho_of(Ls, p, alpha), enumerated(weighted))
+
+
+def vanilla(graph: str) -> Found:
+    """matcha.3: the closed form equals the smallest rho over a fine grid of alpha, and rho at the stated alpha."""
+    made = graph_of(graph)
+    Ls = matchings(made)
+    alpha, said, high = _vanilla(made)
+    ones = np.ones(len(Ls))
+    scanned = min(rho_of(Ls, ones, a) for a in np.linspace(0, 2 / high, 400))
+    if scanned < said - RHO_RTOL:
+        return Found(said - scanned, said - scanned, 0.0, proves=True, message=f"alpha on a grid reaches {scanned:.8f} < {said:.8f}")
+    return _equal(rho_of(Ls, ones, alpha), said)
+
+
+def periodic(graph: str, share: float) -> Found:
+    """matcha.4: all matchings together with probability ``share``."""
+    made = graph_of(graph)
+    alpha, rho, _ = _vanilla(made)
+    W = np.eye(SIZE) - alpha * laplacian(made)
+    return _equal(enumerated([(share, W), (1 - share, np.eye(SIZE))]), 1 - share * (1 - rho))
+
+
+def existence(graph: str, share: float, seed: int) -> Found:
+    """matcha.5: rho at alpha0 against its bound, for random probabilities of a connected mean graph."""
+    Ls = matchings(graph_of(graph))
+    p = np.minimum(1.0, share * np.random.default_rng([seed, 5]).uniform(0.2, 1.8, len(Ls)))
+    eigenvalues = np.linalg.eigvalsh(sum(q * L for q, L in zip(p, Ls, strict=True)))
+    noise = _norm(sum(q * (1 - q) * L for q, L in zip(p, Ls, strict=True)))
+    curvature = eigenvalues[-1] ** 2 + 2 * noise
+    measured = rho_of(Ls, p, eigenvalues[1] / curvature)
+    return Found(measured, measured, 1 - eigenvalues[1] ** 2 / curvature, proves=True)

@@ -1,0 +1,69 @@
+"""MATCHA (arXiv 1905.09435), full communication; the paper's m is n, its eta gamma, its K is N."""
+
+from verify_rates.theory.claims import Claim, Setting, product
+
+CALCULATOR = "verify_rates.theory.calculators.matcha:"
+GRAPHS = ("matcha8", "ring", "star", "path", "complete")
+DECENTRALISED = Setting(functions="smooth", noise=True, per_worker=True)
+QUADRATIC = {"problem": {"name": "quadratic", "n": 8, "d": 10, "L": 1.0, "mu": 0.1, "common": True, "zeta2_star": 1.0, "sigma2": 0.5}}
+LOGISTIC = {"problem": {"name": "nonconvex_logistic", "data": "breast_cancer", "n": 8, "lam": 0.1, "sigma2": 0.5}}
+
+CLAIMS = [
+    Claim(
+        "matcha.1",
+        "The Laplacian of a matching satisfies L_j^2 = 2*L_j.",
+        kind="identity",
+        check=CALCULATOR + "matching_square",
+        grid=product(graph=GRAPHS),
+        source="derived",
+    ),
+    Claim(
+        "matcha.2",
+        "rho(alpha) from the mean Laplacians equals ||E[W'W] - J||, by enumeration of all activations.",
+        kind="identity",
+        check=CALCULATOR + "rho_by_enumeration",
+        grid=product(graph=GRAPHS, share=(0.3, 0.5, 1.0), alpha=(0.2, 0.4)),
+        source="released code (graph_manager.py)",
+        provenance="code",
+    ),
+    Claim(
+        "matcha.3",
+        "Full communication: the best alpha is 2/(lambda_2+lambda_n) and rho = ((lambda_n-lambda_2)/(lambda_n+lambda_2))^2.",
+        kind="identity",
+        check=CALCULATOR + "vanilla",
+        grid=product(graph=GRAPHS),
+        source="derived",
+    ),
+    Claim(
+        "matcha.4",
+        "Periodic averaging with probability CB: rho = 1 - CB*(1 - rho of full communication).",
+        kind="identity",
+        check=CALCULATOR + "periodic",
+        grid=product(graph=GRAPHS, share=(0.1, 0.3, 0.5, 0.6)),
+        source="derived",
+    ),
+    Claim(
+        "matcha.5",
+        "For every budget some alpha gives rho < 1: rho <= 1 - lambda_2^2/(lambda_n^2 + 2*||Ltil||).",
+        kind="property",
+        check=CALCULATOR + "existence",
+        grid=product(graph=GRAPHS, share=(0.1, 0.5, 0.9), seed=(0, 1, 2)),
+        source="MATCHA, Theorem 1 in substance",
+        provenance="recalled",
+    ),
+    Claim(
+        "matcha.6",
+        "Convergence of decentralised SGD from rho (the paper's Theorem 2, recalled and re-derived).",
+        method="gossip_sgd",
+        measure="grad_norm",
+        take="mean",
+        bound="(2*F0/(gamma*N) + gamma*L*sigma2/n)/(1-2*D)"
+        " + 2*gamma**2*L**2*rho/(1-sqrt(rho))*(sigma2/(1+sqrt(rho)) + 3*zeta2_sup/(1-sqrt(rho)))/(1-2*D)",
+        lets={"gamma": "c/L*Min(1, (1/sqrt(rho)-1)/4)", "D": "6*gamma**2*L**2*rho/(1-sqrt(rho))**2"},
+        when=("D < 1/2", "gamma*L <= 1"),
+        setting=DECENTRALISED,
+        runs=tuple({**p, **q} for p in (QUADRATIC, LOGISTIC) for q in product(topology=("matcha8", "ring"), c=(0.3, 1), N=(10, 200))),
+        source="MATCHA, Theorem 2",
+        provenance="recalled",
+    ),
+]

@@ -1,0 +1,272 @@
+"""Exact worst cases that any correct engine reproduces (rates.N is row N of the project's table of known rates)."""
+
+from verify_rates.solvers.measures import ef21_lyapunov, ef_lyapunov, pair_distance
+from verify_rates.theory.claims import Claim, Setting, product
+
+CONVEX, NONCONVEX = Setting(), Setting(functions="smooth")
+ONE_COMPRESSED = Setting(n=1, compressor="contractive", per_worker=True)
+EF = Setting(compressor="contractive", shared_minimiser=True, per_worker=True)
+EF21 = Setting(compressor="contractive", per_worker=True)
+
+REAL = {"problem": {"name": "logistic", "data": "breast_cancer", "n": 10, "lam": 1e-2}}
+REAL_ONE = {"problem": {"name": "logistic", "data": "breast_cancer", "n": 1, "lam": 1e-2}}
+DIGITS = {"problem": {"name": "ridge", "data": "digits", "n": 5, "lam": 1e-1}}
+SHARED = {"problem": {"name": "quadratic", "n": 4, "d": 20, "L": 1.0, "mu": 0.1, "zeta2_star": 0.0}}
+HETEROGENEOUS = {"problem": {"name": "quadratic", "n": 4, "d": 20, "L": 1.0, "mu": 0.1, "zeta2_star": 1.0}}
+
+FOLKLORE = "folklore; Taylor, Hendrickx and Glineur 2018"
+EF_TIGHT = "Berg Thomsen, Taylor and Dieuleveut"
+EF_STEP = {"s": "sqrt(1-delta)", "gamma": "2/(L+mu)*(1-s)/(1+s)", "q": "(L-mu)/(L+mu)"}
+EF_RATE = "((((1-s)*q + sqrt((1-s)**2*q**2 + 4*s))/2)**2)**N*V0"
+CGD_STEP = {"s": "sqrt(1-delta)"}
+
+
+def runs(*problems, **values):
+    """Every problem with every combination of the values."""
+    return tuple({**p, **point} for p in problems for point in product(**values))
+
+
+CLAIMS = [
+    Claim(
+        "rates.1",
+        "Gradient descent with gamma <= 1/L on convex functions: f(x_N) - f* <= L*R0^2/(4*N*L*gamma+2), exactly.",
+        method="gd",
+        measure="function_gap",
+        bound="L/(4*N*L*gamma + 2)*V0",
+        lets={"gamma": "c/L"},
+        when=("gamma*L <= 1",),
+        setting=CONVEX,
+        grid=product(L=(3, 1), c=(1, 0.5), N=(1, 4)),
+        runs=runs(REAL, DIGITS, c=1, N=(10, 100)),
+        families=("huber",),
+        source="Drori and Teboulle 2014, Theorem 3.1",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.2",
+        "Gradient descent with any step below 2/L on convex functions: the worst of the Huber and the quadratic regime.",
+        method="gd",
+        measure="function_gap",
+        bound="Max(L/(4*N*L*gamma + 2), L*(1 - gamma*L)**(2*N)/2)*V0",
+        lets={"gamma": "c/L"},
+        when=("gamma*L < 2",),
+        setting=CONVEX,
+        grid=product(L=1, c=(1.7, 1.2, 1.95), N=(1, 3)),
+        runs=runs(REAL, c=(1.5, 1.9), N=50),
+        families=("huber",),
+        source="Taylor, Hendrickx and Glineur 2017",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.3",
+        "Gradient descent with any step below 2/L on convex functions: squared gradient norm from the initial gap.",
+        method="gd",
+        measure="grad_norm",
+        initial="function_gap",
+        bound="Max(2*L/(2*N*L*gamma + 1), 2*L*(1 - gamma*L)**(2*N))*V0",
+        lets={"gamma": "c/L"},
+        when=("gamma*L < 2",),
+        setting=CONVEX,
+        grid=product(L=1, c=(1.5, 1), N=(1, 3)),
+        runs=runs(REAL, c=(1, 1.5), N=50),
+        families=("huber",),
+        source="Taylor, Hendrickx and Glineur 2017; Rotaru et al. 2024",
+        provenance="paper",
+        tight=True,
+    ),
+    *(
+        Claim(
+            f"rates.{row}",
+            f"Gradient descent on strongly convex functions contracts {what} by max((1-gamma*L)^2, (1-gamma*mu)^2) a step.",
+            method="gd",
+            measure=measure,
+            initial=measure,
+            bound="Max((1-gamma*L)**2, (1-gamma*mu)**2)**N*V0",
+            lets={"gamma": "c/L"},
+            when=("gamma*L < 2",),
+            setting=CONVEX,
+            grid=product(L=1, mu=0.1, c=(1, 1.9), N=steps),
+            runs=runs(REAL, DIGITS, c=1, N=20),
+            source=FOLKLORE,
+            provenance="paper",
+            tight=True,
+        )
+        for row, what, measure, steps in (
+            (5, "the squared distance", "distance", (1, 2)),
+            (6, "the function gap", "function_gap", (1, 4)),
+            (7, "the squared gradient norm", "grad_norm", (1, 4)),
+        )
+    ),
+    Claim(
+        "rates.8",
+        "Gradient descent with the optimal step 2/(L+mu) contracts the squared distance by ((L-mu)/(L+mu))^2 a step.",
+        method="gd",
+        measure="distance",
+        bound="((L-mu)/(L+mu))**(2*N)*V0",
+        lets={"gamma": "2/(L+mu)"},
+        setting=CONVEX,
+        grid=product(L=1, mu=(0.1, 0.5), N=(1, 10)),
+        runs=runs(REAL, DIGITS, N=20),
+        source="folklore",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.9",
+        "Two gradient descents on one strongly convex function approach each other by max((1-gamma*L)^2, (1-gamma*mu)^2) a step.",
+        method="gd_pair",
+        measure=pair_distance,
+        initial=pair_distance,
+        free=True,
+        bound="Max((1-gamma*L)**2, (1-gamma*mu)**2)**N*V0",
+        lets={"gamma": "c/L"},
+        setting=CONVEX,
+        grid=product(L=1, mu=0.1, c=(1, 1.9), N=(1, 2)),
+        runs=runs(REAL, c=1, N=10),
+        source="PEPit, gradient_descent_contraction",
+        provenance="code",
+        tight=True,
+    ),
+    Claim(
+        "rates.10",
+        "Gradient descent with step 1/L on smooth nonconvex functions: the best squared gradient norm is at most 4*L/(3*N) times f(x_0)-f(x_N).",
+        method="gd",
+        measure="grad_norm",
+        take="best",
+        initial="gap_to_last",
+        bound="4*L/(3*N)*V0",
+        lets={"gamma": "1/L"},
+        setting=NONCONVEX,
+        grid=product(L=(1, 10), N=(1, 5)),
+        runs=runs({"problem": {"name": "nonconvex_logistic", "data": "breast_cancer", "n": 10, "lam": 1e-1}}, N=(5, 50)),
+        families=("one_minus_cos",),
+        source="PEPit, nonconvex gradient_descent",
+        provenance="code",
+        tight=True,
+    ),
+    Claim(
+        "rates.47",
+        "Compressed gradient descent, one worker, any step: one step multiplies f - f* by at most the worst of the two perturbed curvatures.",
+        method="cgd",
+        measure="function_gap",
+        initial="function_gap",
+        bound="Max((1-gamma*mu*(1-s))**2, (1-gamma*L*(1+s))**2)**N*V0",
+        lets={**CGD_STEP, "gamma": "c/L"},
+        setting=ONE_COMPRESSED,
+        grid=product(L=1, mu=0.1, delta=(0.75, 0.5), c=(1, 0.5), N=1),
+        runs=runs(REAL_ONE, compressor=("topk(k=10)", "topk(k=25)"), c=0.5, N=20),
+        source="de Klerk, Glineur and Taylor 2020 with relative error sqrt(eps)",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.48",
+        "Compressed gradient descent, one worker, at its optimal step.",
+        method="cgd",
+        measure="function_gap",
+        initial="function_gap",
+        bound="(((1+s)*L-(1-s)*mu)/((1+s)*L+(1-s)*mu))**(2*N)*V0",
+        lets={**CGD_STEP, "gamma": "2/((1-s)*mu+(1+s)*L)"},
+        setting=ONE_COMPRESSED,
+        grid=product(L=1, mu=0.1, delta=(0.75, 0.5, 0.9), N=1),
+        runs=runs(REAL_ONE, compressor="topk(k=10)", N=20),
+        source=f"{EF_TIGHT} 2025",
+        provenance="paper",
+        tight=True,
+    ),
+    *(
+        Claim(
+            id_,
+            f"EF at its optimal step contracts its Lyapunov function by exactly rho, {who}.",
+            method="ef_sgd",
+            measure=ef_lyapunov,
+            initial=ef_lyapunov,
+            free=True,
+            bound=EF_RATE,
+            lets=EF_STEP,
+            setting=Setting(n=n, compressor="contractive", shared_minimiser=True, per_worker=True),
+            grid=product(L=1, mu=(0.1, 0.5), delta=(0.75, 0.5), N=1),
+            runs=simulated,
+            source=f"{EF_TIGHT} 2025, Theorem 1; 2026, Theorem 2",
+            provenance="paper",
+            tight=True,
+        )
+        for id_, who, n, simulated in (
+            ("rates.49", "one worker", 1, runs(REAL_ONE, compressor="topk(k=10)", N=20)),
+            ("rates.50", "two workers with a common minimiser", 2, ()),
+            ("ef.10", "ten workers with a common minimiser", 10, ()),
+            ("ef.1000", "a thousand workers with a common minimiser", 1000, ()),
+            ("ef.any", "any number of workers with a common minimiser", "any", runs(SHARED, compressor=("topk(k=2)", "topk(k=10)"), N=20)),
+        )
+    ),
+    *(
+        Claim(
+            id_,
+            f"EF21 at its optimal step contracts its Lyapunov function by exactly rho, {who}.",
+            method="ef21",
+            measure=ef21_lyapunov,
+            initial=ef21_lyapunov,
+            free=True,
+            bound=EF_RATE,
+            lets=EF_STEP,
+            setting=Setting(n=n, compressor="contractive", per_worker=True),
+            grid=product(L=1, mu=(0.1, 0.5), delta=(0.75, 0.5), N=1),
+            runs=simulated,
+            source=f"{EF_TIGHT} 2025, Theorem 2; 2026, Theorem 1",
+            provenance="paper",
+            tight=True,
+        )
+        for id_, who, n, simulated in (
+            ("ef21.1", "one worker", 1, runs(REAL_ONE, compressor="topk(k=10)", N=20)),
+            ("rates.51", "two workers", 2, ()),
+            ("rates.52", "three workers", 3, ()),
+            ("ef21.10", "ten workers", 10, ()),
+            ("ef21.1000", "a thousand workers", 1000, ()),
+            ("ef21.any", "any number of workers", "any", runs(HETEROGENEOUS, compressor=("topk(k=2)", "topk(k=10)"), N=20)),
+        )
+    ),
+    Claim(
+        "rates.53",
+        "EF, the original form of its rate, equals the exact contraction.",
+        method="ef_sgd",
+        measure=ef_lyapunov,
+        initial=ef_lyapunov,
+        free=True,
+        bound="(s + (1+s)*(L-mu)/4*(gamma/(L+mu))*((1-s)*(L-mu) + (1+s)*sqrt((L-mu)**2 + 16*L*mu*s/(1+s)**2)))**N*V0",
+        lets={"s": "sqrt(1-delta)", "gamma": "2/(L+mu)*(1-s)/(1+s)"},
+        setting=EF,
+        grid=product(L=1, mu=0.1, delta=(0.75, 0.5), N=1),
+        source=f"{EF_TIGHT}, released certificates",
+        provenance="code",
+        tight=True,
+    ),
+    Claim(
+        "rates.54",
+        "Gradient descent with an unbiased compressor of variance omega, one worker: one-step contraction of the squared distance.",
+        method="cgd",
+        measure="distance",
+        bound="Max(1-2*gamma*mu+(1+omega)*gamma**2*mu**2, 1-2*gamma*L+(1+omega)*gamma**2*L**2)**N*V0",
+        lets={"gamma": "c/(L*(1+omega))"},
+        setting=Setting(n=1, compressor="unbiased", per_worker=True),
+        runs=runs(
+            {"problem": {"name": "quadratic", "n": 1, "d": 20, "L": 1.0, "mu": 0.1}},
+            compressor=("randk(k=4,scaled=true)", "qsgd(s=2)"),
+            c=(1, 0.5),
+            N=(1, 10),
+        ),
+        source="derived",
+    ),
+    Claim(
+        "rates.55",
+        "SGD with additive noise of variance sigma2: the squared distance contracts up to gamma^2*sigma2 a step.",
+        method="gd",
+        measure="distance",
+        bound="Max((1-gamma*L)**2, (1-gamma*mu)**2)*V0 + gamma**2*sigma2/n",
+        lets={"gamma": "c/L"},
+        setting=Setting(noise=True),
+        runs=runs({"problem": {"name": "quadratic", "n": 2, "d": 10, "L": 1.0, "mu": 0.1, "sigma2": 0.09}}, c=(0.5, 1, 1.8), N=1),
+        source="derived",
+    ),
+]

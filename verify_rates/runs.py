@@ -1,0 +1,298 @@
+"""Evidence from runs: one parameter point of a claim, simulated and measured, with the accuracy of what was measured."""
+
+from __future__ import annotations
+
+import importlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from verify_rates.solvers.measures import get_measure
+from verify_rates.solvers.method import UsageError, get_method
+from verify_rates.statistics import e_value
+from verify_rates.theory import symbols
+from verify_rates.theory.claims import Claim, Point
+from verify_rates.verdicts import LEVEL, RTOL_RUN, Check
+
+# A minimiser counts as shared where the workers' gradients there are this small against L_max^2 (rounding of the solver for x*).
+SHARED_RTOL = 1e-20
+RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
+TRACK = {"last": (), "best": ("best",), "mean": ("mean",), "average_iterate": ("average",)}
+
+
+class NotApplicable(Exception):
+    """A claim's assumption fails at a parameter point; the message says which."""
+
+
+def problem_of(spec: Mapping[str, Any]) -> Any:
+    """The problem of a run; made once."""
+    import json
+
+    return _problem(json.dumps(dict(spec), sort_keys=True, default=str))
+
+
+@lru_cache(maxsize=32)
+def _problem(text: str) -> Any:
+    import json
+
+    from verify_rates.problems import get_problem
+
+    return get_problem(**json.loads(text))
+
+
+def define(claim: Claim, values: dict[str, Any]) -> dict[str, Any]:
+    """Adds the claim's definitions to the values; a definition that contains ``t`` becomes a schedule, a list over the steps.
+
+    Raises NotApplicable where a condition of the claim fails.
+    """
+    known = {k: v for k, v in values.items() if isinstance(v, (int, float)) and k in symbols.SYMBOLS}
+    schedules: dict[str, list[float]] = {}
+    for name, text in claim.lets.items():
+        expr = symbols.parse(text)
+        if any(s.name == "t" for s in expr.free_symbols):
+            schedules[name] = [symbols.number(expr, {**known, "t": t}) for t in range(int(known["N"]))]
+        else:
+            known[name] = symbols.number(expr, known)
+    for condition in claim.when:
+        if not symbols.holds(condition, known):
+            raise NotApplicable(f"{condition} does not hold here")
+    return {**values, **known, **schedules}
+
+
+def bound_at(claim: Claim, values: Mapping[str, Any]) -> float:
+    """The claim's bound as a number; NotApplicable where it needs a constant that is unknown or infinite."""
+    expr = symbols.parse(claim.bound)
+    needed = sorted(s.name for s in expr.free_symbols)
+    missing = [s for s in needed if values.get(s) is None]
+    if missing:
+        raise NotApplicable(f"{', '.join(missing)} is not known here")
+    infinite = [s for s in needed if math.isinf(values[s])]
+    if infinite:
+        raise NotApplicable(f"{', '.join(infinite)} is infinite here, so the bound says nothing")
+    return symbols.number(expr, values)
+
+
+def hyper_of(claim: Claim, values: Mapping[str, Any]) -> dict[str, Any]:
+    """The method's hyper-parameters among the values."""
+    method = get_method(claim.method)
+    return {f: values[f] for f in method.hyper._fields if f in values}
+
+
+def measure_path(measure: str | Callable[..., Any]) -> str:
+    """A measure as text that finds it again: its name, or ``module:function``."""
+    return measure if isinstance(measure, str) else f"{measure.__module__}:{measure.__qualname__}"
+
+
+def measure_from(path: str) -> Callable[..., Any]:
+    """The measure of that path."""
+    if ":" not in path:
+        return get_measure(path)
+    module, name = path.split(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def constants_of(claim: Claim, problem: Any, compressor: Any, topology: Any) -> dict[str, Any]:
+    """The letters that a problem, a compressor and a topology give a value; NotApplicable where the claim's setting is not theirs."""
+    c, setting = problem.constants, claim.setting
+    if setting.functions == "smooth_strongly_convex" and not c.convex:
+        raise NotApplicable(f"{problem.name} is not convex")
+    if setting.n != "any" and problem.n != setting.n:
+        raise NotApplicable(f"the claim is about n = {setting.n}, the problem has {problem.n} workers")
+    if setting.shared_minimiser and not (c.zeta2_star is not None and c.zeta2_star <= SHARED_RTOL * c.L_max**2):
+        raise NotApplicable("the workers have no common minimiser here")
+    if problem.stochastic and not setting.noise:
+        raise NotApplicable("the claim is about exact gradients")
+    values = {
+        "n": problem.n,
+        "d": problem.d,
+        "L": c.L_max if setting.per_worker else c.L,
+        "mu": c.mu_min if setting.per_worker else c.mu,
+        "L_max": c.L_max,
+        "mu_min": c.mu_min,
+        "sigma2": c.sigma2_sup,
+        "sigma2_sup": c.sigma2_sup,
+        "sigma2_star": c.sigma2_star,
+        "zeta2_star": c.zeta2_star,
+        "zeta2_sup": c.zeta2_sup,
+        "rho": None if topology is None else topology.rho,
+    }
+    if compressor is None:
+        return values
+    known = compressor.constants(problem.d)
+    letter = {"contractive": "delta", "absolute": "Delta2", "unbiased": "omega"}[setting.compressor]
+    if letter not in known:
+        raise NotApplicable(f"{compressor.name} is not {setting.compressor}")
+    return {**values, **known}
+
+
+def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str, Any], float, dict[str, Any]]:
+    """``(what to run, the bound, the values of the letters)`` at a parameter point."""
+    problem = problem_of(point["problem"])
+    compressor = _made("compressor", point.get("compressor"), problem)
+    topology = _made("topology", point.get("topology"), problem)
+    values = {**constants_of(claim, problem, compressor, topology), **{k: v for k, v in point.items() if k not in RECIPE_KEYS}}
+    x0 = point.get("x0")
+    start = np.zeros(problem.d) if x0 is None else np.asarray(x0, dtype=float)
+    values.update(_initial(problem, start))
+    values = define(claim, values)
+    stochastic = problem.stochastic or bool(getattr(compressor, "random", False)) or "chance" in _words(claim, values)
+    made = {
+        "method": claim.method,
+        "hyper": hyper_of(claim, values),
+        "problem": dict(point["problem"]),
+        "compressor": point.get("compressor"),
+        "topology": point.get("topology"),
+        "steps": int(values["N"]),
+        "x0": x0,
+        "measure": measure_path(claim.measure),
+        "take": claim.take,
+        "initial": measure_path(claim.initial),
+        "seed": seed,
+        "trials": int(point.get("seeds", trials)) if stochastic else 1,
+        "stochastic": stochastic,
+    }
+    return made, math.nan, values
+
+
+def _words(claim: Claim, values: Mapping[str, Any]) -> tuple[str, ...]:
+    from verify_rates.solvers.kinds import check_kinds
+
+    method = get_method(claim.method)
+    return check_kinds(method, method.hypers(**hyper_of(claim, values)))
+
+
+def _made(what: str, spec: Any, problem: Any) -> Any:
+    if spec is None:
+        return None
+    if what == "compressor":
+        from verify_rates.solvers.compressors import get_compressor
+
+        return get_compressor(spec)
+    from verify_rates.solvers.topologies import get_topology
+
+    return get_topology(spec, problem.n)
+
+
+def _initial(problem: Any, x0: np.ndarray) -> dict[str, Any]:
+    """F0, R2 and G0 at the start; F0 from the lower end of f*, so that a bound is never too small by the width of that interval."""
+    c = problem.constants
+    return {
+        "F0": problem.value(x0) - c.f_star[0],
+        "R2": None if c.x_star is None else float(np.sum((x0 - c.x_star) ** 2)),
+        "G0": float(np.sum(problem.grads(x0).mean(axis=0) ** 2)),
+    }
+
+
+def execute(made: Mapping[str, Any], engine: str = "numba") -> dict[str, Any]:
+    """Run a recipe: the measured values of every trial, the initial value V0, and whether a trial diverged."""
+    from verify_rates.solvers.engine.run import simulate
+
+    measure = measure_from(made["measure"])
+    start = measure_from("function_gap" if made["initial"] == "gap_to_last" else made["initial"])
+    history = simulate(
+        made["method"],
+        problem_of(made["problem"]),
+        made["hyper"],
+        steps=made["steps"],
+        seeds=made["trials"],
+        seed=made["seed"],
+        compressor=made["compressor"],
+        topology=made["topology"],
+        x0=made["x0"],
+        measures=tuple({f.__name__: f for f in (measure, start)}.values()),
+        every=made["steps"],
+        track=TRACK[made["take"]],
+        engine=engine,
+    )
+    name = measure.__name__
+    taken = {
+        "last": history.values[name][:, -1],
+        "best": history.best[name],
+        "mean": history.means[name],
+        "average_iterate": history.at_average[name],
+    }[made["take"]]
+    first = history.values[start.__name__]
+    V0 = float(first[0, 0] - first[0, -1]) if made["initial"] == "gap_to_last" else float(first[0, 0])
+    return {"values": np.where(history.diverged, np.inf, taken), "V0": V0, "diverged": bool(history.diverged.any())}
+
+
+def accuracy(made: Mapping[str, Any], value: float) -> float:
+    """Absolute accuracy of a measured value: what the uncertainty of x* and f* and the rounding of gradients can do to it.
+
+    In squared distances an error r of x* matters as 2*sqrt(v)*r + r^2; gradients at the size of ||x|| ~ 1 are rounded at
+    1e-13*L_max; function values at 1e-14 of their size.
+    """
+    c = problem_of(made["problem"]).constants
+    width = c.f_star[1] - c.f_star[0] + 1e-14 * max(1.0, abs(c.f_star[1]))
+    if made["measure"] == "function_gap":
+        return width
+    radius = 1e-14 if c.x_star is None else 1e-13 * (1 + float(np.linalg.norm(c.x_star)))
+    if made["measure"] == "grad_norm":
+        radius *= c.L_max
+    elif c.mu > 0:
+        radius += math.sqrt(2 * max(0.0, c.f_star[1] - c.f_star[0]) / c.mu)
+    return 2 * math.sqrt(max(value, 0.0)) * radius + radius**2
+
+
+def check_run(claim: Claim, point: Point, *, seed: int, trials: int, kind: str = "runs", level: float = LEVEL) -> Check:
+    """Simulate one parameter point of a claim and compare what is measured with the bound.
+
+    A sample whose mean exceeds the bound is drawn again, eight times as large, on fresh seeds, and refutes only if both samples
+    do so at the level.  A point that does not meet the claim's assumptions gives a check "not applicable".
+    """
+    began = time.perf_counter()
+    shown = {k: v for k, v in point.items()}
+    try:
+        made, _, values = recipe(claim, point, seed, trials)
+        done = execute(made)
+        values["V0"] = done["V0"]
+        bound = bound_at(claim, values)
+    except NotApplicable as why:
+        return Check(kind, shown, None, math.nan, math.nan, claim.relation, status="not applicable", message=str(why))
+    except UsageError as error:
+        return Check(kind, shown, None, math.nan, math.nan, claim.relation, status=f"not applicable: {error}", message=str(error))
+    check = _compare(claim, kind, made, values, bound, done, level)
+    if check.samples and check.lower > bound and claim.relation == "<=":
+        again = {**made, "seed": made["seed"] + 1_000_003, "trials": 8 * made["trials"]}
+        fresh = _compare(claim, kind, again, values, bound, execute(again), level)
+        check = fresh if fresh.evidence_against < check.evidence_against or check.evidence_against >= 1 / level else fresh
+    return check if not check.seconds else check.__class__(**{**check.__dict__, "seconds": time.perf_counter() - began})
+
+
+def _compare(claim: Claim, kind: str, made: dict[str, Any], values: dict[str, Any], bound: float, done: dict[str, Any], level: float) -> Check:
+    samples = done["values"]
+    mean = float(np.mean(samples))
+    slack = accuracy(made, mean) if math.isfinite(mean) else 0.0
+    lower = max(0.0, mean - slack)
+    stochastic = made["stochastic"]
+    against = e_value(np.maximum(samples - slack, 0.0), bound) if stochastic else None
+    letters = {k: v for k, v in values.items() if isinstance(v, (int, float)) and k in symbols.SYMBOLS}
+    return Check(
+        kind,
+        {**made, "letters": letters},
+        bound,
+        lower,
+        lower if not stochastic and claim.relation == "==" else math.inf,
+        claim.relation,
+        rtol=RTOL_RUN,
+        evidence_against=against,
+        samples=list(np.maximum(samples - slack, 0.0)) if stochastic else [],
+        solver="numba",
+        seeds=[made["seed"], made["trials"]],
+        seconds=1e-9,
+        message=f"{made['trials']} run{'s' if made['trials'] > 1 else ''}, measured/bound {lower / bound if bound else math.inf:.3g}",
+        witness={"kind": "run", "recipe": made, "value": mean, "bound": bound},
+    )
+
+
+def with_data(point: Point, data: str | Path | None) -> Point:
+    """The point with its real data replaced by the user's file."""
+    problem = point.get("problem")
+    if data is None or not problem or "data" not in problem:
+        return point
+    return {**point, "problem": {**problem, "data": str(data)}}
