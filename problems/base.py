@@ -1,0 +1,218 @@
+"""What every problem shares: noise, shapes, checks, data slots, and the way a problem is recorded and made again.
+
+A family is a final dataclass that derives from :class:`Problem` and fills in ``value``, ``_full``, ``_data`` and ``_constants``; the logic
+here is never overridden.
+"""
+
+from __future__ import annotations
+
+import abc
+import dataclasses
+import math
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+
+from verify_rates.problems.rounding import down
+from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.oracle import Constants, Data
+
+FAMILIES: dict[str, type[Problem]] = {}
+NOISES = ("none", "batch", "gaussian", "two_point")
+HEADER = 5  # entries of Data.params that every kernel reads: additive noise, batch, high, low, probability of high
+
+_EMPTY = Data(
+    rows=np.empty((0, 0)),
+    indptr=np.empty(0, np.int64),
+    cols=np.empty(0, np.int32),
+    cols8=np.empty(0, np.uint8),
+    vals=np.empty(0),
+    y=np.empty(0),
+    offsets=np.empty(0, np.int64),
+    tensors=np.empty((0, 0, 0)),
+    vectors=np.empty((0, 0)),
+    params=np.empty(0),
+)
+
+
+def number(name: str, value: Any, least: float = -math.inf, strict: bool = False, whole: bool = False) -> Any:
+    """``value`` as a finite float (or int); UsageError that names the option otherwise."""
+    try:
+        x = float(value)
+    except (TypeError, ValueError):
+        raise UsageError(f"{name} must be a number, not {value!r}.") from None
+    if not math.isfinite(x):
+        raise UsageError(f"{name} must be finite, not {value!r}.")
+    if x < least or (strict and x == least):
+        raise UsageError(f"{name} must be {'more than' if strict else 'at least'} {least:g}, not {value!r}.")
+    if whole and x != int(x):
+        raise UsageError(f"{name} must be a whole number, not {value!r}.")
+    return int(x) if whole else x
+
+
+def choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
+    """``value`` if it is one of the allowed words; UsageError otherwise."""
+    if value not in allowed:
+        raise UsageError(f"{name} must be one of {', '.join(allowed)}, not {value!r}.")
+    return value
+
+
+@dataclass(kw_only=True, eq=False)
+class Problem(abc.ABC):
+    """``f = mean_i f_i`` over n workers, with its noise and its constants.
+
+    Noise is part of the problem: ``noise="none"``; ``noise="batch"``, ``batch`` samples of the worker with replacement (data problems);
+    ``noise="gaussian"``, independent normal coordinates with ``E||noise||^2 = sigma2``; ``noise="two_point"``, coordinates that are
+    high with probability ``p`` and low otherwise, of mean zero, with the same total variance.  ``noise`` may be left out: ``batch=B``
+    and ``sigma2=s`` say it.
+
+    Parameters
+    ----------
+    n : number of workers.
+    noise, sigma2, p : see above; sigma2 in squared gradient units, summed over the coordinates.
+    """
+
+    name: ClassVar[str] = ""
+    d: int = field(init=False, default=0)  # an option in some families, given by the data in others
+    n: int = 1
+    noise: str | None = None
+    sigma2: float = 0.0
+    p: float = 0.5
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            FAMILIES[cls.name] = cls
+
+    def __post_init__(self) -> None:
+        self.n = number("n", self.n, 1, whole=True)
+        self._check_noise()
+        self._check()
+
+    def _check_noise(self) -> None:
+        batch = getattr(self, "batch", None)
+        if batch is not None:
+            self.batch = number("batch", batch, 1, whole=True)
+        self.sigma2 = number("sigma2", self.sigma2, 0)
+        self.p = number("p", self.p, 0, strict=True)
+        if self.p >= 1:
+            raise UsageError(f"p must be less than 1, not {self.p!r}.")
+        if self.noise is None:
+            self.noise = "batch" if batch is not None else "gaussian" if self.sigma2 > 0 else "none"
+        choice("noise", self.noise, NOISES)
+        if (self.noise == "batch") != (batch is not None):
+            raise UsageError("noise='batch' and batch=B go together, on problems with data only; choose one kind of noise.")
+        if (self.noise in ("gaussian", "two_point")) != (self.sigma2 > 0):
+            raise UsageError("noise='gaussian' or 'two_point' goes with sigma2 > 0, and no other noise does; choose one kind of noise.")
+
+    # --- what a family fills in ---------------------------------------------------------------------------------------
+
+    @abc.abstractmethod
+    def _check(self) -> None:
+        """Validate the options and build what is needed."""
+
+    @abc.abstractmethod
+    def _constants(self) -> Constants:
+        """The constants; of the noise only what comes from batches."""
+
+    @abc.abstractmethod
+    def value(self, x: np.ndarray) -> float:
+        """``f(x)`` at a shared point, (d,)."""
+
+    @abc.abstractmethod
+    def _full(self, x: Any, xp: Any) -> Any:
+        """Exact gradients, (n, d), at x of shape (d,) or (n, d)."""
+
+    def _batch(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
+        raise UsageError(f"{self.name} has no samples to draw a batch from.")
+
+    @abc.abstractmethod
+    def _data(self) -> dict[str, np.ndarray]:
+        """The slots of :class:`Data` that the kernel reads; ``params`` without the header."""
+
+    @abc.abstractmethod
+    def _kernel(self) -> Any:
+        """The compiled kernel."""
+
+    # --- shared -------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def constants(self) -> Constants:
+        """The constants of :class:`verify_rates.solvers.oracle.Constants`, exact or rounded to the safe side."""
+        found = self._constants()
+        if self.noise == "batch":
+            return found
+        return found._replace(sigma2_star=self.sigma2, sigma2_sup=self.sigma2)
+
+    @property
+    def stochastic(self) -> bool:
+        """Do gradients carry noise?"""
+        return self.noise != "none"
+
+    def grads(self, x: Any, gens: list[np.random.Generator] | None = None, xp: Any = np) -> Any:
+        """Gradients of all workers.
+
+        Parameters
+        ----------
+        x : (d,) or (n, d), an array of ``xp``.
+        gens : one generator a worker; without them the gradients are exact.
+        xp : the array library.
+
+        Returns
+        -------
+        (n, d) array of ``xp``.  Draws are made on the host, worker by worker, in the order of the kernel.
+        """
+        if x.shape not in ((self.d,), (self.n, self.d)):
+            raise UsageError(f"a point of {self.name} has shape ({self.d},) or ({self.n}, {self.d}), not {tuple(x.shape)}.")
+        if gens is None or not self.stochastic:
+            return self._full(x, xp)
+        if len(gens) != self.n:
+            raise UsageError(f"{self.name} needs one generator a worker: {self.n}, not {len(gens)}.")
+        if self.noise == "batch":
+            return self._batch(x, gens, xp)
+        return self._full(x, xp) + xp.asarray(np.stack([self._draw(gen) for gen in gens]))
+
+    def _draw(self, gen: np.random.Generator) -> np.ndarray:
+        high, low = self._levels
+        if self.noise == "gaussian":
+            return high * gen.standard_normal(self.d)
+        return np.where(gen.random(self.d) < self.p, high, low)
+
+    @cached_property
+    def _levels(self) -> tuple[float, float]:
+        """(deviation, 0) of a coordinate, or its two values; rounded so that the total variance is at most sigma2."""
+        std = math.sqrt(self.sigma2 / self.d)
+        while Fraction(std) ** 2 * self.d > Fraction(self.sigma2):
+            std = down(std)
+        if self.noise != "two_point":
+            return std, 0.0
+        ratio = math.sqrt((1 - self.p) / self.p)
+        if ratio == 1.0:
+            return std, -std
+        std = down(std, 4)  # the roundings of the two quotients below
+        return std * ratio, -std / ratio
+
+    def compiled(self) -> tuple[Any, Data]:
+        """``(kernel, data)`` for the compiled engine."""
+        return self._kernel(), self.slots
+
+    @cached_property
+    def slots(self) -> Data:
+        """What the kernel reads."""
+        found = self._data()
+        code = {"gaussian": 1.0, "two_point": 2.0}.get(self.noise, 0.0)
+        header = [code, float(getattr(self, "batch", None) or 0), *self._levels, self.p]
+        params = np.concatenate([header, found.pop("params", np.empty(0))]).astype(np.float64)
+        return _EMPTY._replace(params=params, **{k: np.ascontiguousarray(v, _EMPTY._asdict()[k].dtype) for k, v in found.items()})
+
+    def describe(self) -> dict[str, Any]:
+        """The options as a dict for JSON; ``get_problem(**problem.describe())`` makes the same problem again."""
+        return {"name": self.name, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}}
+
+
+def host(x: Any) -> np.ndarray:
+    """A point as a NumPy array of floats."""
+    return np.asarray(x, dtype=np.float64)
