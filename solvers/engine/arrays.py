@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from verify_rates.solvers.engine.plan import Plan, Trial, generators
 from verify_rates.solvers.words import World
 

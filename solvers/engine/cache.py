@@ -84,14 +84,13 @@ def _remove_old(folder: pathlib.Path) -> None:
 # --- what a user's function depends on -------------------------------------------------------------------------------
 
 
-def function_key(*functions: Callable[..., Any]) -> str:
-    """Hash of functions with all they reach: helpers, plain global values, their files and the local files imported there."""
-    digest = hashlib.sha256(package_key().encode())
-    for fn in functions:
-        for part in _code_parts(fn, {}):
-            digest.update(part.encode() + b"\0")
-        for file in sorted(_local_files(fn)):
-            digest.update(file.read_bytes())
+def function_key(fn: Callable[..., Any], extra: str = "") -> str:
+    """Hash of a function with all it reaches: helpers, plain global values, its file and the local files imported there."""
+    digest = hashlib.sha256(f"{package_key()} {extra}".encode())
+    for part in _code_parts(fn, {}):
+        digest.update(part.encode() + b"\0")
+    for file in sorted(_local_files(fn)):
+        digest.update(file.read_bytes())
     return digest.hexdigest()[:20]
 
 
@@ -138,7 +137,7 @@ def _code_parts(fn: Any, seen: dict[Any, None]) -> Iterator[str]:
     yield from _of_code(fn.__code__)
     yield repr(fn.__defaults__)
     for name, value in sorted(_reads(fn).items()):
-        if isinstance(value, _PLAIN + (tuple, np.generic)):
+        if isinstance(value, (*_PLAIN, tuple, np.generic)):
             yield f"{name}={value!r}"
         elif isinstance(value, np.ndarray):
             yield f"{name}={value.dtype}{value.shape}{value.tobytes().hex()}"

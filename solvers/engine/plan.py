@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, NamedTuple, get_type_hints
 
 import numpy as np
+
 from verify_rates.solvers.method import Method
 from verify_rates.solvers.words import Kind
 

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
+
 from verify_rates.solvers.engine.history import History
 from verify_rates.solvers.engine.plan import Plan, Trial
 from verify_rates.solvers.kinds import check_kinds

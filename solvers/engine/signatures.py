@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from numba import njit, typeof, types
 from numba.core import config
+
 from verify_rates.solvers.engine import cache
 from verify_rates.solvers.oracle import Data
 
