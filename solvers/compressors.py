@@ -41,6 +41,7 @@ class BaseCompressor(ABC):
 
     name: ClassVar[str] = ""
     kernel: ClassVar[str] = ""  # its name in compressor_kernels, if not ``name``
+    random: ClassVar[bool] = True  # whether it may draw; False where the message is a function of the vector alone
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -144,6 +145,7 @@ class Identity(BaseCompressor):
     """Nothing is lost: ``delta = 1``, ``omega = 0``, ``Delta2 = 0``; bits ``32 d``."""
 
     name: ClassVar[str] = "identity"
+    random: ClassVar[bool] = False
 
     def rows(self, v: Any, gens: Sequence[np.random.Generator], xp: Any) -> Any:
         return v
@@ -165,6 +167,7 @@ class TopK(_Kept, BaseCompressor):
     """
 
     name: ClassVar[str] = "topk"
+    random: ClassVar[bool] = False
     k: int
 
     def rows(self, v: Any, gens: Sequence[np.random.Generator], xp: Any) -> Any:
