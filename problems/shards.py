@@ -7,7 +7,7 @@ import numpy as np
 from verify_rates.problems.base import choice, number
 from verify_rates.solvers.method import UsageError
 
-SHARDS = ("homogeneous", "label", "dirichlet")
+SHARDS = ("homogeneous", "label", "dirichlet", "copies")
 
 
 def shard(y: np.ndarray, n: int, how: str = "homogeneous", alpha: float = 1.0, seed: int = 0) -> list[np.ndarray]:
@@ -16,7 +16,7 @@ def shard(y: np.ndarray, n: int, how: str = "homogeneous", alpha: float = 1.0, s
     ``homogeneous``: shuffled, then cut into n parts whose sizes differ by at most one.  ``label``: shuffled, sorted by label, then cut,
     so that most workers see one label.  ``dirichlet``: each label's samples are dealt by proportions drawn from a Dirichlet
     distribution of parameter alpha (small: one label a worker; large: like homogeneous), so sizes differ; a worker left empty
-    takes one sample from the largest.
+    takes one sample from the largest.  ``copies``: every worker holds all samples, so that all minimise the same function.
 
     Parameters
     ----------
@@ -24,7 +24,7 @@ def shard(y: np.ndarray, n: int, how: str = "homogeneous", alpha: float = 1.0, s
 
     Returns
     -------
-    n arrays of sample numbers, disjoint, covering 0..N-1.
+    n arrays of sample numbers, covering 0..N-1; disjoint but for ``copies``.
 
     Errors: UsageError for an unknown way, alpha <= 0, or more workers than samples.
 
@@ -37,6 +37,8 @@ def shard(y: np.ndarray, n: int, how: str = "homogeneous", alpha: float = 1.0, s
         raise UsageError(f"n = {n} workers need at least as many samples, but there are {len(y)}.")
     rng = np.random.default_rng([number("seed", seed, 0, whole=True), 2])
     order = rng.permutation(len(y))
+    if how == "copies":
+        return [order] * n
     if how == "dirichlet":
         return _dirichlet(y, order, n, number("alpha", alpha, 0, strict=True), rng)
     if how == "label":

@@ -3,7 +3,7 @@
 from verify_rates.theory.claims import Claim, Setting, product
 
 CALCULATOR = "verify_rates.theory.calculators.deco:"
-QUADRATIC = {"problem": {"name": "quadratic", "n": 4, "d": 20, "L": 1.0, "mu": 0.05, "common": True, "zeta2_star": 1.0, "sigma2": 0.5}}
+QUADRATIC = {"problem": {"name": "quadratic", "n": 4, "d": 20, "L": 1.0, "mu": 0.05, "zeta2_star": 1.0, "sigma2": 0.5}}
 REAL = {"problem": {"name": "logistic", "data": "breast_cancer", "n": 10, "lam": 1e-2, "sigma2": 0.5}}
 NONCONVEX = {"problem": {"name": "nonconvex_logistic", "data": "breast_cancer", "n": 4, "lam": 1e-1, "sigma2": 0.5}}
 GROWTH = dict(n=4, d=20, k=10, steps=4000, seed=0)
@@ -15,7 +15,7 @@ CLAIMS = [
         method="dd_ef_sgd",
         kind="identity",
         check=CALCULATOR + "virtual_sequence",
-        grid=product(problem=("quadratic", "logistic"), compressor=("topk(k=3)", "sign"), tau=(0, 1, 4), seed=(0, 1)),
+        grid=product(problem=("quadratic", "logistic"), compressor=("topk(k=3)", "scaled_sign"), tau=(0, 1, 4), seed=(0, 1)),
         source="derived",
     ),
     Claim(

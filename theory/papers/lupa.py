@@ -3,7 +3,7 @@
 from verify_rates.theory.claims import Claim, Setting, product
 
 LOCAL = Setting(noise=True, per_worker=True, shared_minimiser=True)
-IDENTICAL = {"problem": {"name": "quadratic", "n": 4, "d": 10, "L": 1.0, "mu": 0.2, "common": True, "zeta2_star": 0.0, "sigma2": 1.0}}
+IDENTICAL = {"problem": {"name": "quadratic", "n": 4, "d": 10, "L": 1.0, "mu": 0.2, "zeta2_star": 0.0, "sigma2": 1.0}}
 COPIES = {"problem": {"name": "logistic", "data": "breast_cancer", "n": 4, "lam": 0.2, "shards": "copies", "sigma2": 0.5}}
 
 CLAIMS = [

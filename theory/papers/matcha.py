@@ -5,7 +5,7 @@ from verify_rates.theory.claims import Claim, Setting, product
 CALCULATOR = "verify_rates.theory.calculators.matcha:"
 GRAPHS = ("matcha8", "ring", "star", "path", "complete")
 DECENTRALISED = Setting(functions="smooth", noise=True, per_worker=True)
-QUADRATIC = {"problem": {"name": "quadratic", "n": 8, "d": 10, "L": 1.0, "mu": 0.1, "common": True, "zeta2_star": 1.0, "sigma2": 0.5}}
+QUADRATIC = {"problem": {"name": "quadratic", "n": 8, "d": 10, "L": 1.0, "mu": 0.1, "zeta2_star": 1.0, "sigma2": 0.5}}
 LOGISTIC = {"problem": {"name": "nonconvex_logistic", "data": "breast_cancer", "n": 8, "lam": 0.1, "sigma2": 0.5}}
 
 CLAIMS = [

@@ -252,7 +252,7 @@ CLAIMS = [
         setting=Setting(n=1, compressor="unbiased", per_worker=True),
         runs=runs(
             {"problem": {"name": "quadratic", "n": 1, "d": 20, "L": 1.0, "mu": 0.1}},
-            compressor=("randk(k=4,scaled=true)", "qsgd(s=2)"),
+            compressor=("randk(k=4,scaled=true)", "qsgd(levels=2)"),
             c=(1, 0.5),
             N=(1, 10),
         ),
