@@ -16,6 +16,7 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
+
 from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.solvers.words import Unsupported
 
@@ -100,7 +101,8 @@ class BaseCompressor(ABC):
         >>> get_compressor("topk:12").describe()
         'topk(k=12)'
         """
-        given = ", ".join(f"{f.name}={_text(getattr(self, f.name))}" for f in fields(self))
+        values = [(f.name, getattr(self, f.name)) for f in fields(self) if getattr(self, f.name) != f.default]
+        given = ", ".join(f"{name}={_text(value)}" for name, value in values)
         return f"{self.name}({given})" if given else self.name
 
     def __str__(self) -> str:
@@ -346,7 +348,7 @@ class _Custom(BaseCompressor):
     @cached_property
     def _kernel(self) -> Any:
         from numba import njit
-        from numba.core.errors import NumbaError
+
         from verify_rates.solvers.engine.signatures import COMPRESS
 
         one, values = njit(type(self).one), self._values
@@ -359,7 +361,7 @@ class _Custom(BaseCompressor):
 
         try:
             return njit(COMPRESS, nogil=True)(kernel)
-        except NumbaError as error:
+        except Exception as error:  # lowering fails with errors of any type
             why = " ".join(str(error).split())[:300]
             raise Unsupported(f"compiled run of {self.name!r}: Numba cannot compile the function; use the array engine ({why})") from None
 
