@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import Unsupported
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from numba import njit
+
 from verify_rates.solvers.engine.signatures import COMPRESS
 
 FLOAT_BITS = 32.0  # payload of one number

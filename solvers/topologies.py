@@ -10,6 +10,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+
 from verify_rates.solvers.compressors import read_value, split_spec
 from verify_rates.solvers.method import UsageError, nearest
 
