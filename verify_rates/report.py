@@ -25,7 +25,7 @@ SYMBOLS = {
     Verdict.CONSISTENT: ("≈", "cyan"),
     Verdict.REFUTED: ("✘", "red"),
     Verdict.INCONCLUSIVE: ("?", "yellow"),
-    Verdict.NOT_CHECKABLE: ("–", "dim"),
+    Verdict.NOT_CHECKABLE: ("-", "dim"),
 }
 EXIT_MEANING = {
     0: "every verdict is what its claim expects",
@@ -73,7 +73,7 @@ class Report:
 
     @property
     def exit_code(self) -> int:
-        """The code of the first that is true: 130 interrupted, 3 internal error, 5 nothing selected, 1 not as expected, 4 inconclusive, 0."""
+        """Of what is true the first: 130 interrupted, 3 internal error, 5 nothing selected, 1 not as expected, 4 inconclusive, 0."""
         unclear = any(r.verdict is Verdict.INCONCLUSIVE for r in self.results)
         unexpected = any(not r.as_expected for r in self.results) or (self.strict and (unclear or bool(self.warnings)))
         answers = (

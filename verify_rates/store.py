@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from verify_rates.solvers.engine.cache import root as cache_folder
 from verify_rates.solvers.method import UsageError, methods
 from verify_rates.theory.claims import Claim
 from verify_rates.userfile import digest, local_sources
@@ -23,20 +24,13 @@ from verify_rates.verdicts import SCHEMA_VERSION, Check, Result, Verdict
 
 LIBRARIES = ("numpy", "scipy", "sympy", "cvxpy", "clarabel", "numba", "scikit-learn", "networkx", "python-flint")
 _PACKAGES = ("verify_rates", "verify_rates.solvers", "verify_rates.problems", "verify_rates.theory", "verify_rates.proofs_check")
+
+
+class StoreWarning(UserWarning):
+    """The store could not read or write an entry; the run goes on without it."""
+
+
 _NUMBERS = {"inf": float("inf"), "-inf": float("-inf"), "nan": float("nan")}
-
-
-def cache_folder() -> Path:
-    """Where results are kept: ``$VERIFY_RATES_CACHE``, else the user's cache folder on this system."""
-    if chosen := os.environ.get("VERIFY_RATES_CACHE"):
-        return Path(chosen)
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(base) / "verify-rates"
 
 
 @lru_cache(maxsize=1)
@@ -156,10 +150,11 @@ class Store:
         try:
             write_atomically(self.path(key), json.dumps(result.to_json()))
         except OSError as e:
-            warnings.warn(f"the result of {result.claim.id} is not kept: {e.strerror or e}", stacklevel=2)
+            warnings.warn(f"the result of {result.claim.id} is not kept: {e.strerror or e}", StoreWarning, stacklevel=2)
 
     def _ignore(self, key: str, e: Exception) -> None:
-        warnings.warn(f"the stored result {self.path(key).name} cannot be read and is computed again ({type(e).__name__})", stacklevel=3)
+        name = self.path(key).name
+        warnings.warn(f"the stored result {name} cannot be read and is computed again ({type(e).__name__})", StoreWarning, stacklevel=3)
 
 
 def write_atomically(path: str | Path, text: str) -> None:

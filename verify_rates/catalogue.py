@@ -1,0 +1,269 @@
+"""What there is: methods, claims, papers, compressors, problems, topologies and measures, listed and shown."""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import inspect
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from verify_rates.solvers.kinds import check_kinds
+from verify_rates.solvers.measures import MEASURES
+from verify_rates.solvers.method import Method, methods, nearest
+from verify_rates.solvers.words import Unsupported, World
+from verify_rates.theory.claims import Claim, claims, collect
+
+Row = dict[str, Any]
+
+# name -> the world that gives the words their meaning there
+READINGS = {
+    "run": "verify_rates.solvers.engine.arrays:ArrayWorld",
+    "worst case": "verify_rates.theory.worst_case.world:PepWorld",
+}
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One thing of the catalogue with all that is known of it.
+
+    Attributes
+    ----------
+    kind, name, text : what it is, and its docstring or statement.
+    facts : short texts by name.
+    readings : for a method, per reading "yes" or the reason why it does not apply.
+    claims : ids of the claims about it.
+    source : its Python source, or "".
+    """
+
+    kind: str
+    name: str
+    text: str
+    facts: dict[str, str] = field(default_factory=dict)
+    readings: dict[str, str] = field(default_factory=dict)
+    claims: tuple[str, ...] = ()
+    source: str = ""
+
+    def to_json(self) -> dict[str, Any]:
+        return dataclasses.asdict(self)
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").strip().split("\n")[0]
+
+
+def _sample(hyper: Any) -> Any:
+    """Hyper-parameters with which a step can be read: 1 for each that has no default."""
+    return hyper(**{f: 1 for f in hyper._fields if f not in hyper._field_defaults})
+
+
+def _signature(hyper: Any) -> str:
+    defaults = hyper._field_defaults
+    return ", ".join(f"{f}={defaults[f]}" if f in defaults else f for f in hyper._fields) or "-"
+
+
+def readings(method: Method) -> dict[str, str]:
+    """Per reading "yes", or the sentence that says why it does not apply to this method.
+
+    >>> from verify_rates.solvers.method import get_method
+    >>> readings(get_method("gd"))["run"]
+    'yes'
+    """
+    used = check_kinds(method, method.hypers(**_sample(method.hyper)._asdict()))
+    return {name: _applies(path, used) for name, path in READINGS.items()}
+
+
+def _applies(path: str, used: Iterable[str]) -> str:
+    module, _, name = path.partition(":")
+    world = getattr(importlib.import_module(module), name)
+    for word in used:
+        if getattr(world, word) is getattr(World, word):
+            return _refusal(world, word)
+    return "yes"
+
+
+def _refusal(world: type[World], word: str) -> str:
+    bare = object.__new__(world)
+    wanted = len(inspect.signature(getattr(World, word)).parameters) - 1
+    try:
+        getattr(bare, word)(*[None] * wanted)
+    except Unsupported as e:
+        return str(e)
+    raise AssertionError(f"{word} is not refused")
+
+
+def _papers() -> dict[str, Any]:
+    from verify_rates.theory import papers
+
+    return {m.name: importlib.import_module(f"{papers.__name__}.{m.name}") for m in pkgutil.iter_modules(papers.__path__)}
+
+
+def _method_rows(extra: Iterable[Any]) -> list[Row]:
+    return [
+        {"name": m.name, "hyper-parameters": _signature(m.hyper), "paper": m.paper or "-", "what": _first_line(m.doc)}
+        for m in methods().values()
+    ]
+
+
+def _claim_rows(extra: Iterable[Any]) -> list[Row]:
+    return [
+        {
+            "name": c.id,
+            "method": c.method or "-",
+            "kind": c.kind,
+            "expect": c.expect,
+            "provenance": c.provenance,
+            "what": c.statement + (f" [not checkable: {c.not_checkable}]" if c.not_checkable else ""),
+        }
+        for c in claims(*extra).values()
+    ]
+
+
+def _paper_rows(extra: Iterable[Any]) -> list[Row]:
+    found = []
+    for slug, module in _papers().items():
+        about = list(collect(module))
+        checkable = sum(not c.not_checkable for c in about)
+        found.append({"name": slug, "claims": len(about), "checkable": checkable, "what": _first_line(module.__doc__)})
+    return found
+
+
+def _compressor_rows(extra: Iterable[Any]) -> list[Row]:
+    from verify_rates.solvers.compressors import compressors
+
+    return [
+        {"name": name, "parameters": ", ".join(f.name for f in dataclasses.fields(c)) or "-", "what": _first_line(inspect.getdoc(c))}
+        for name, c in compressors().items()
+    ]
+
+
+def _problem_rows(extra: Iterable[Any]) -> list[Row]:
+    from verify_rates.problems import problems
+
+    def options(p: Any) -> str:
+        return ", ".join(f.name for f in dataclasses.fields(p) if f.init) if inspect.isclass(p) else "-"
+
+    return [{"name": name, "options": options(p), "what": _first_line(inspect.getdoc(p))} for name, p in problems().items()]
+
+
+def _topology_rows(extra: Iterable[Any]) -> list[Row]:
+    from verify_rates.solvers.topologies import GRAPHS
+
+    return [{"name": name, "what": _first_line(inspect.getdoc(graph))} for name, graph in sorted(GRAPHS.items())]
+
+
+def _measure_rows(extra: Iterable[Any]) -> list[Row]:
+    return [{"name": name, "what": _first_line(m.__doc__)} for name, m in MEASURES.items()]
+
+
+_ROWS: dict[str, Callable[[Iterable[Any]], list[Row]]] = {
+    "methods": _method_rows,
+    "claims": _claim_rows,
+    "papers": _paper_rows,
+    "compressors": _compressor_rows,
+    "problems": _problem_rows,
+    "topologies": _topology_rows,
+    "measures": _measure_rows,
+}
+KINDS = tuple(_ROWS)
+
+
+def catalogue(kind: str, *modules: Any) -> list[Row]:
+    """The things of one kind as rows; what the given modules of the user bring is among them.
+
+    >>> [row["name"] for row in catalogue("measures")][:2]
+    ['distance', 'function_gap']
+    """
+    if kind not in _ROWS:
+        raise nearest(kind, KINDS, "kind")
+    return _ROWS[kind](modules)
+
+
+def _source(thing: Any) -> str:
+    try:
+        return inspect.getsource(thing)
+    except (OSError, TypeError):
+        return ""
+
+
+def _about(name: str, extra: Iterable[Any]) -> tuple[str, ...]:
+    return tuple(c.id for c in claims(*extra).values() if c.method == name)
+
+
+def _show_method(m: Method, extra: Iterable[Any]) -> Entry:
+    hyper = _sample(m.hyper)
+    facts = {
+        "state": ", ".join(f"{name} ({kind.value})" for name, kind in m.kinds.items()),
+        "starts at x0": ", ".join(m.start),
+        "hyper-parameters": _signature(m.hyper),
+        "words": ", ".join(check_kinds(m, m.hypers(**hyper._asdict()))),
+        "steps per round": f"{m.rounds(hyper)} at {', '.join(f'{k}={v}' for k, v in hyper._asdict().items())}" if hyper else "1",
+        "paper": m.paper or "-",
+    }
+    return Entry("method", m.name, m.doc, facts, readings(m), _about(m.name, extra), _source(m.step))
+
+
+def _show_claim(c: Claim) -> Entry:
+    measure = c.measure if isinstance(c.measure, str) else c.measure.__name__
+    facts = {
+        "method": c.method or "-",
+        "says": f"{c.take} of {measure} {c.relation} {c.bound}" if c.bound else (f"check {c.check}" if c.check else "-"),
+        "where": "; ".join(f"{k} = {v}" for k, v in c.lets.items()) or "-",
+        "conditions": " and ".join(c.when) or "-",
+        "setting": ", ".join(f"{f.name}={getattr(c.setting, f.name)}" for f in dataclasses.fields(c.setting)),
+        "checked at": f"not checkable: {c.not_checkable}" if c.not_checkable else f"{len(c.grid)} worst-case points, {len(c.runs)} runs",
+        "tight": "yes, the bound is the exact worst case" if c.tight else "not claimed",
+        "expect": c.expect,
+        "source": c.source,
+        "provenance": c.provenance,
+    }
+    return Entry("claim", c.id, c.statement, facts)
+
+
+def _show_paper(slug: str, module: Any) -> Entry:
+    return Entry("paper", slug, inspect.getdoc(module) or "", claims=tuple(c.id for c in collect(module)))
+
+
+def _show_class(kind: str, name: str, thing: Any) -> Entry:
+    options = {}
+    if inspect.isclass(thing) and dataclasses.is_dataclass(thing):
+        options = {f.name: _default(f) for f in dataclasses.fields(thing) if f.init}
+    return Entry(kind, name, inspect.getdoc(thing) or "", options, source=_source(thing))
+
+
+def _default(f: Any) -> str:
+    return "required" if f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING else f"default {f.default!r}"
+
+
+def _named(extra: tuple[Any, ...]) -> dict[str, dict[str, Callable[[], Entry]]]:
+    from verify_rates.problems import problems
+    from verify_rates.solvers.compressors import compressors
+    from verify_rates.solvers.topologies import GRAPHS
+
+    def classes(kind: str, found: dict[str, Any]) -> dict[str, Callable[[], Entry]]:
+        return {name: lambda n=name, t=thing: _show_class(kind, n, t) for name, thing in found.items()}  # type: ignore[misc]
+
+    return {
+        "method": {name: lambda m=m: _show_method(m, extra) for name, m in methods().items()},
+        "claim": {name: lambda c=c: _show_claim(c) for name, c in claims(*extra).items()},
+        "paper": {name: lambda n=name, p=p: _show_paper(n, p) for name, p in _papers().items()},
+        "compressor": classes("compressor", compressors()),
+        "problem": classes("problem", problems()),
+        "topology": classes("topology", GRAPHS),
+        "measure": classes("measure", MEASURES),
+    }
+
+
+def show(name: str, *modules: Any) -> list[Entry]:
+    """Everything of that name; UsageError with the nearest match when there is none.
+
+    >>> [e.kind for e in show("ef_sgd")]
+    ['method']
+    """
+    known = _named(modules)
+    found = [entries[name]() for entries in known.values() if name in entries]
+    if not found:
+        raise nearest(name, {n for entries in known.values() for n in entries}, "name")
+    return found

@@ -1,0 +1,362 @@
+"""``verify-rates``: progress and complaints on stderr, data on stdout, one exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from verify_rates import __version__
+from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.words import Unsupported
+
+INTERNAL_ERROR, USAGE, INTERRUPTED, BROKEN_PIPE = 3, 2, 130, 141
+EXIT_CODES = """Exit codes: 0 every verdict is what its claim expects, 1 some is not, 2 wrong input, 3 internal error, 4 something is
+inconclusive, 5 nothing was selected, 130 interrupted."""
+
+
+def say(sentence: str) -> None:
+    """One line on stderr."""
+    click.echo(" ".join(sentence.split()), err=True)
+
+
+class Front(click.Group):
+    """The command group; every way to fail ends in one sentence and an exit code."""
+
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+        extra.pop("standalone_mode", None)
+        try:
+            code = super().main(args, prog_name or "verify-rates", standalone_mode=False, **extra)
+        except click.ClickException as e:
+            code = self._usage(e.format_message())
+        except (UsageError, Unsupported) as e:
+            code = self._usage(str(e))
+        except (KeyboardInterrupt, click.Abort):
+            say("verify-rates: interrupted.")
+            code = INTERRUPTED
+        except BrokenPipeError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; what is buffered has no other way out
+            code = BROKEN_PIPE
+        except Exception as e:  # the last resort: the user gets a sentence, the developer a file
+            code = self._internal(e)
+        sys.exit(code if isinstance(code, int) else 0)
+
+    @staticmethod
+    def _usage(sentence: str) -> int:
+        say(f"verify-rates: {sentence}")
+        return USAGE
+
+    @staticmethod
+    def _internal(e: Exception) -> int:
+        import tempfile
+        import traceback
+
+        with tempfile.NamedTemporaryFile("w", prefix="verify-rates-", suffix=".txt", delete=False) as f:
+            traceback.print_exception(e, file=f)
+        say(f"verify-rates: internal error, {type(e).__name__}: {e}; the traceback is in {f.name}.")
+        return INTERNAL_ERROR
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        if args and args[0] not in self.commands and not args[0].startswith("-"):
+            from verify_rates.solvers.method import nearest
+
+            raise nearest(args[0], self.commands, "command")
+        return super().resolve_command(ctx, args)
+
+
+class Value(click.ParamType):
+    """A finite number, or an expression in the letters, as ``2/3`` or ``sqrt(2)``."""
+
+    name = "number"
+
+    def __init__(self, whole: bool = False, least: float | None = None) -> None:
+        self.whole, self.least = whole, least
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from verify_rates.arguments import number
+
+        what = param.opts[0] if param else "a value"
+        made = number(value, what=what) if isinstance(value, str) else value
+        if self.whole and made != int(made):
+            raise UsageError(f"{what} must be a whole number, not {value!r}.")
+        if self.least is not None and made < self.least:
+            raise UsageError(f"{what} must be at least {self.least:g}, not {value!r}.")
+        return int(made) if self.whole else made
+
+
+class Workers(Value):
+    """A number of workers, or ``any``."""
+
+    name = "number|any"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return value if value == "any" else super().convert(value, param, ctx)
+
+
+COUNT, NATURAL, NUMBER = Value(whole=True, least=1), Value(whole=True, least=0), Value()
+PAIRS = click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
+FROM = click.option(
+    "--from", "files", multiple=True, metavar="FILE.py", help="A file with your own methods and claims; THIS RUNS THE PYTHON CODE IN IT."
+)
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@click.group(cls=Front, epilog=EXIT_CODES, invoke_without_command=True, context_settings=_CONTEXT)
+@click.version_option(__version__, message="verify-rates %(version)s")
+@click.pass_context
+def main(ctx: click.Context) -> int | None:
+    """Write a distributed optimisation method once; run it, find its exact worst case, and check the rates that papers claim."""
+    if ctx.invoked_subcommand is not None:
+        return None
+    click.echo(ctx.get_help(), err=True)
+    return USAGE
+
+
+# --- helpers ----------------------------------------------------------------------------------------------------------
+
+
+def _load(files: Sequence[str]) -> list[Any]:
+    from verify_rates.userfile import load
+
+    return [load(f) for f in files]
+
+
+def _writable(path: str | None) -> None:
+    """UsageError before the work, not after it."""
+    if path in (None, "-"):
+        return
+    folder = Path(str(path)).parent
+    if not folder.is_dir():
+        raise UsageError(f"cannot write {path!r}: the folder {str(folder)!r} does not exist.")
+    if Path(str(path)).is_dir() or not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {path!r}: it is a folder, or its folder cannot be written.")
+
+
+def _console() -> Any:
+    from rich.console import Console
+
+    console = Console(highlight=False, soft_wrap=False)
+    return console if console.is_terminal else Console(highlight=False, width=200)
+
+
+def _print_json(data: Any) -> None:
+    import json
+
+    from verify_rates.verdicts import _plain
+
+    click.echo(json.dumps(_plain(data), indent=1, ensure_ascii=False, allow_nan=False))
+
+
+def _print_rows(rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title or None, title_justify="left")
+    for k, name in enumerate(rows[0] if rows else ()):
+        table.add_column(name, no_wrap=k == 0)
+    for row in rows:
+        table.add_row(*(Text(str(v)) for v in row.values()))
+    _console().print(table)
+
+
+def _print_facts(facts: Mapping[str, Any]) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, show_header=False, pad_edge=False)
+    table.add_column(no_wrap=True, style="bold")
+    table.add_column()
+    for name, value in facts.items():
+        table.add_row(name, Text(str(value)))
+    _console().print(table)
+
+
+# --- check and replay -------------------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.argument("globs", nargs=-1, metavar="[GLOB]...")
+@click.option("--suite", type=click.Choice(["quick", "full"]), default="quick", show_default=True, help="How much is checked.")
+@FROM
+@click.option("--data", metavar="FILE", help="Run on this LIBSVM file (plain or gzip) as well.")
+@click.option("--json", "json_out", metavar="FILE|-", help="Write the report as JSON; - prints it on stdout, alone.")
+@click.option("--junit", metavar="FILE", help="Write the report as JUnit XML, a testcase per claim.")
+@click.option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of every random draw.")
+@click.option("--jobs", type=COUNT, help="Processes at once (default: all processors).")
+@click.option("--strict", is_flag=True, help="Inconclusive verdicts and warnings exit with 1 (not-checkable claims never do).")
+@click.option("--fresh", is_flag=True, help="Compute everything, even what is kept from earlier runs.")
+@click.option("--witness-dir", metavar="DIR", help="Where witnesses of refuted claims are written (default: in the cache).")
+def check(globs, suite, files, data, json_out, junit, seed, jobs, strict, fresh, witness_dir):
+    """Check claims against exact worst cases and runs.
+
+    GLOB selects claims by id, for example 'deco.*'; without one all are checked.  Results are kept, so that an interrupted
+    run goes on where it stopped.
+    """
+    for path in (json_out, junit):
+        _writable(path)
+    for file in files:
+        if not Path(file).is_file():
+            raise UsageError(f"there is no file {file!r}; give the path of a Python file.")
+    report = _checked(globs, strict, suite=suite, files=files, data=data, seed=seed, jobs=jobs, fresh=fresh)
+    _deliver(report, json_out, junit)
+    _keep_witnesses(report, witness_dir)
+    return report.exit_code
+
+
+def _checked(globs: Sequence[str], strict: bool, **settings: Any) -> Any:
+    import dataclasses
+    import warnings
+
+    from verify_rates import pipeline
+    from verify_rates.progress import Progress
+    from verify_rates.store import StoreWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("ignore")
+        warnings.simplefilter("always", StoreWarning)
+        with Progress() as progress:
+            report = pipeline.check(globs, progress=progress, **settings)
+    told = [*report.warnings, *(str(w.message) for w in caught)]
+    if not report.results and not report.interrupted and not report.errors:
+        wanted = ", ".join(map(repr, globs)) or "what was asked for"
+        say(f"verify-rates: no claim matches {wanted}; 'verify-rates list --kind claims' shows all.")
+    return dataclasses.replace(report, strict=strict, warnings=told)
+
+
+def _deliver(report: Any, json_out: str | None, junit: str | None) -> None:
+    if json_out == "-":
+        click.echo(report.dumps(), nl=False)
+    elif len(report):
+        _console().print(report.table())
+        click.echo(report.summary())
+    for line in report.remarks():
+        say(line)
+    if json_out not in (None, "-"):
+        report.save(json_out)
+    if junit:
+        from verify_rates.junit import save
+
+        save(report, junit)
+
+
+def _keep_witnesses(report: Any, folder: str | None) -> None:
+    """A refuted claim's witness as a file, and the command that replays it."""
+    import json
+
+    from verify_rates.store import cache_folder, write_atomically
+    from verify_rates.verdicts import Verdict, _plain
+
+    for r in report.results:
+        if r.verdict is Verdict.REFUTED and r.witness:
+            path = (Path(folder) if folder else cache_folder() / "witnesses") / f"{_file_name(r.claim.id)}.json"
+            try:
+                write_atomically(path, json.dumps(_plain(r.witness), indent=1) + "\n")
+            except OSError as e:
+                raise UsageError(f"cannot write the witness {str(path)!r}: {e.strerror or e}.") from None
+            say(f"{r.claim.id} is refuted; replay it with: verify-rates replay {path}")
+
+
+def _file_name(claim_id: str) -> str:
+    import hashlib
+    import re
+
+    safe = re.sub(r"[^A-Za-z0-9._-]", "_", claim_id).lstrip(".")
+    return safe if safe == claim_id else f"{safe}-{hashlib.sha256(claim_id.encode()).hexdigest()[:8]}"
+
+
+@main.command()
+@click.argument("file")
+@FROM
+@AS_JSON
+def replay(file, files, as_json):
+    """Run the witness of a refuted claim again.
+
+    Exits with 0 when the violation is reproduced and with 1 when it is not.
+    """
+    _load(files)
+    from verify_rates.witness import replay as again
+
+    found = again(file)
+    if as_json:
+        _print_json(found.to_json())
+    else:
+        click.echo(found.sentence)
+    return 0 if found.reproduced else 1
+
+
+# --- list and show ----------------------------------------------------------------------------------------------------
+
+
+@main.command(name="list")
+@click.option(
+    "--kind", metavar="KIND", help="methods, claims, papers, compressors, problems, topologies or measures (default: names of all)."
+)
+@FROM
+@AS_JSON
+def list_(kind, files, as_json):
+    """List what there is."""
+    from verify_rates.catalogue import KINDS, catalogue
+
+    modules = _load(files)
+    if kind is not None:
+        rows = catalogue(kind, *modules)
+        return _print_json(rows) if as_json else _print_rows(rows)
+    everything = {name: catalogue(name, *modules) for name in KINDS}
+    if as_json:
+        return _print_json(everything)
+    return _print_rows([{"kind": k, "count": len(rows), "names": ", ".join(r["name"] for r in rows)} for k, rows in everything.items()])
+
+
+@main.command()
+@click.argument("name")
+@FROM
+@AS_JSON
+def show(name, files, as_json):
+    """Show a method, claim, paper, compressor, problem, topology or measure.
+
+    Of a method: its fields and words, the readings that apply and why others do not, the claims about it, and its source.
+    """
+    from verify_rates.catalogue import show as found
+
+    entries = found(name, *_load(files))
+    if as_json:
+        return _print_json([e.to_json() for e in entries])
+    for e in entries:
+        click.echo(f"{e.kind} {e.name}\n\n{e.text}\n")
+        _print_facts(e.facts | {f"reading: {k}": v for k, v in e.readings.items()} | ({"claims": ", ".join(e.claims)} if e.claims else {}))
+        if e.source:
+            click.echo(f"\n{e.source.rstrip()}")
+    return None
+
+
+# --- doctor -----------------------------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.option("--warm", is_flag=True, help="Compile the kernels of every method, so that later runs start quickly.")
+@AS_JSON
+def doctor(warm, as_json):
+    """Say whether everything is there: versions, solvers, data, caches, threads.
+
+    Exits with 1 when something that is required is missing.
+    """
+    from verify_rates.doctor import examine
+
+    findings = examine(warm)
+    if as_json:
+        _print_json([f.to_json() for f in findings])
+    else:
+        _print_rows([f.to_json() for f in findings])
+    return 1 if any(f.status == "missing" for f in findings) else 0
+
+
+if __name__ == "__main__":
+    main()
