@@ -34,7 +34,27 @@ def consensus_error(s, w, h):
     return sqnorm(w, s.x - spread(w, mean(w, s.x)))
 
 
-MEASURES: dict[str, Callable[..., Any]] = {f.__name__: f for f in (distance, function_gap, grad_norm, error_energy, consensus_error)}
+def pair_distance(s, w, h):
+    """``||x - y||^2`` of two shared models."""
+    return sqnorm(w, s.x - s.y)
+
+
+def ef_lyapunov(s, w, h):
+    """``mean_i ||x - x* - e_i||^2 + ||mean e||^2 / sqrt(1-delta)``, EF's Lyapunov function (Berg Thomsen, Taylor, Dieuleveut 2025, 2026)."""
+    virtual = spread(w, s.x - optimum(w)) - s.e
+    return sqnorm(w, virtual) + sqnorm(w, mean(w, s.e)) / (1 - w.delta) ** 0.5
+
+
+def ef21_lyapunov(s, w, h):
+    """``mean_i ||g_i - v_i||^2 + sqrt(1-delta) ||mean g||^2``, EF21's Lyapunov function (the same papers)."""
+    g = grad(w, s.x)
+    return sqnorm(w, g - s.v) + (1 - w.delta) ** 0.5 * sqnorm(w, mean(w, g))
+
+
+MEASURES: dict[str, Callable[..., Any]] = {
+    f.__name__: f
+    for f in (distance, function_gap, grad_norm, error_energy, consensus_error, pair_distance, ef_lyapunov, ef21_lyapunov)
+}
 
 
 def get_measure(measure: str | Callable[..., Any]) -> Callable[..., Any]:

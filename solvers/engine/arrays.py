@@ -36,6 +36,7 @@ class ArrayWorld(World):
     xp: Any = np
     t: int = 0
     exact: bool = False
+    delta: float = math.nan  # of the compressor
     sent: float = 0.0  # bits a worker has sent, mean over the workers
 
     reading = "a run"
@@ -102,7 +103,7 @@ def world_of(plan: Plan, seed: tuple[int, int], xp: Any = np) -> ArrayWorld:
     """The world of one seed."""
     gens, shared = generators(plan.n, *seed)
     W = None if plan.topology is None else xp.asarray(plan.topology.W)
-    return ArrayWorld(plan.problem, gens, shared, plan.compressor, W, xp)
+    return ArrayWorld(plan.problem, gens, shared, plan.compressor, W, xp, delta=plan.delta)
 
 
 def state_of(plan: Plan, flat: np.ndarray, xp: Any = np) -> Any:

@@ -54,6 +54,12 @@ class Plan:
         return self.problem.d
 
     @cached_property
+    def delta(self) -> float:
+        """The compressor's contraction constant, which some Lyapunov functions contain; NaN where there is none."""
+        known = {} if self.compressor is None else self.compressor.constants(self.d)
+        return float(known.get("delta", math.nan))
+
+    @cached_property
     def whole(self) -> tuple[bool, ...]:
         """Which hyper-parameters are whole numbers."""
         hints = get_type_hints(self.method.hyper)
