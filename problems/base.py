@@ -1,7 +1,7 @@
 """What every problem shares: noise, shapes, checks, data slots, and the way a problem is recorded and made again.
 
-A family is a final dataclass that derives from :class:`Problem` and fills in ``value``, ``_full``, ``_data`` and ``_constants``; the logic
-here is never overridden.
+A family is a final dataclass that derives from :class:`Family` and fills in ``value``, ``_full``, ``_data``, ``_kernels`` and
+``_constants``; the logic here is never overridden.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from verify_rates.problems.rounding import down
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.oracle import Constants, Data
 
-FAMILIES: dict[str, type[Problem]] = {}
-NOISES = ("none", "batch", "gaussian", "two_point")
+FAMILIES: dict[str, Any] = {}  # classes, and the problems made by a user's file
+ADDITIVE = ("none", "gaussian", "two_point")  # noise that does not depend on x
 HEADER = 5  # entries of Data.params that every kernel reads: additive noise, batch, high, low, probability of high
 
 _EMPTY = Data(
@@ -53,6 +53,12 @@ def number(name: str, value: Any, least: float = -math.inf, strict: bool = False
     return int(x) if whole else x
 
 
+def truth(name: str, value: Any) -> None:
+    """UsageError unless ``value`` is True or False."""
+    if not isinstance(value, (bool, np.bool_)):
+        raise UsageError(f"{name} must be true or false, not {value!r}.")
+
+
 def choice(name: str, value: Any, allowed: tuple[str, ...]) -> Any:
     """``value`` if it is one of the allowed words; UsageError otherwise."""
     if value not in allowed:
@@ -76,16 +82,12 @@ class Problem(abc.ABC):
     """
 
     name: ClassVar[str] = ""
+    noises: ClassVar[tuple[str, ...]] = ADDITIVE
     d: int = field(init=False, default=0)  # an option in some families, given by the data in others
     n: int = 1
     noise: str | None = None
     sigma2: float = 0.0
     p: float = 0.5
-
-    def __init_subclass__(cls, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if cls.name:
-            FAMILIES[cls.name] = cls
 
     def __post_init__(self) -> None:
         self.n = number("n", self.n, 1, whole=True)
@@ -102,9 +104,9 @@ class Problem(abc.ABC):
             raise UsageError(f"p must be less than 1, not {self.p!r}.")
         if self.noise is None:
             self.noise = "batch" if batch is not None else "gaussian" if self.sigma2 > 0 else "none"
-        choice("noise", self.noise, NOISES)
+        choice("noise", self.noise, self.noises)
         if (self.noise == "batch") != (batch is not None):
-            raise UsageError("noise='batch' and batch=B go together, on problems with data only; choose one kind of noise.")
+            raise UsageError("noise='batch' and batch=B go together; choose one kind of noise.")
         if (self.noise in ("gaussian", "two_point")) != (self.sigma2 > 0):
             raise UsageError("noise='gaussian' or 'two_point' goes with sigma2 > 0, and no other noise does; choose one kind of noise.")
 
@@ -126,16 +128,13 @@ class Problem(abc.ABC):
     def _full(self, x: Any, xp: Any) -> Any:
         """Exact gradients, (n, d), at x of shape (d,) or (n, d)."""
 
-    def _batch(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
-        raise UsageError(f"{self.name} has no samples to draw a batch from.")
+    def _sampled(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
+        """Stochastic gradients, (n, d), where the noise is the family's own (batches)."""
+        raise NotImplementedError
 
     @abc.abstractmethod
-    def _data(self) -> dict[str, np.ndarray]:
-        """The slots of :class:`Data` that the kernel reads; ``params`` without the header."""
-
-    @abc.abstractmethod
-    def _kernel(self) -> Any:
-        """The compiled kernel."""
+    def compiled(self) -> tuple[Any, Data]:
+        """``(kernel, data)`` for the compiled engine."""
 
     # --- shared -------------------------------------------------------------------------------------------------------
 
@@ -143,7 +142,7 @@ class Problem(abc.ABC):
     def constants(self) -> Constants:
         """The constants of :class:`verify_rates.solvers.oracle.Constants`, exact or rounded to the safe side."""
         found = self._constants()
-        if self.noise == "batch":
+        if self.noise not in ADDITIVE:
             return found
         return found._replace(sigma2_star=self.sigma2, sigma2_sup=self.sigma2)
 
@@ -171,8 +170,8 @@ class Problem(abc.ABC):
             return self._full(x, xp)
         if len(gens) != self.n:
             raise UsageError(f"{self.name} needs one generator a worker: {self.n}, not {len(gens)}.")
-        if self.noise == "batch":
-            return self._batch(x, gens, xp)
+        if self.noise not in ADDITIVE:
+            return self._sampled(x, gens, xp)
         return self._full(x, xp) + xp.asarray(np.stack([self._draw(gen) for gen in gens]))
 
     def _draw(self, gen: np.random.Generator) -> np.ndarray:
@@ -195,22 +194,48 @@ class Problem(abc.ABC):
         std = down(std, 4)  # the roundings of the two quotients below
         return std * ratio, -std / ratio
 
-    def compiled(self) -> tuple[Any, Data]:
-        """``(kernel, data)`` for the compiled engine."""
-        return self._kernel(), self.slots
-
-    @cached_property
-    def slots(self) -> Data:
-        """What the kernel reads."""
-        found = self._data()
-        code = {"gaussian": 1.0, "two_point": 2.0}.get(self.noise, 0.0)
-        header = [code, float(getattr(self, "batch", None) or 0), *self._levels, self.p]
-        params = np.concatenate([header, found.pop("params", np.empty(0))]).astype(np.float64)
-        return _EMPTY._replace(params=params, **{k: np.ascontiguousarray(v, _EMPTY._asdict()[k].dtype) for k, v in found.items()})
-
     def describe(self) -> dict[str, Any]:
         """The options as a dict for JSON; ``get_problem(**problem.describe())`` makes the same problem again."""
         return {"name": self.name, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}}
+
+
+class Family(Problem):
+    """A problem of this package: found by its name, with kernels for gradients and values."""
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.name:
+            FAMILIES[cls.name] = cls
+
+    @abc.abstractmethod
+    def _data(self) -> dict[str, np.ndarray]:
+        """The slots of :class:`Data` that the kernels read; ``params`` without the header."""
+
+    @abc.abstractmethod
+    def _kernels(self) -> tuple[Any, Any]:
+        """The compiled kernels of gradients and of values."""
+
+    def compiled(self) -> tuple[Any, Data]:
+        """``(kernel, data)``: ``kernel(data, i, x, gen, exact, out)`` writes worker i's gradient."""
+        return self._kernels()[0], self.slots
+
+    def compiled_value(self) -> Any:
+        """The kernel ``(data, i, x) -> f_i(x)``."""
+        return self._kernels()[1]
+
+    @cached_property
+    def slots(self) -> Data:
+        """What the kernels read."""
+        found = self._data()
+        code = {"gaussian": 1.0, "two_point": 2.0}.get(self.noise, 0.0)
+        header = [code, float(getattr(self, "batch", None) or 0), *self._levels, self.p]
+        params = np.concatenate([header, found.pop("params", np.empty(0))])
+        return _filled(params=params, **found)
+
+
+def _filled(**arrays: Any) -> Data:
+    """Data with the slots given, in the type and memory order of the kernels, the others empty."""
+    return Data(*(np.require(arrays.get(k, e), e.dtype, ["C", "W"]) for k, e in _EMPTY._asdict().items()))
 
 
 def host(x: Any) -> np.ndarray:

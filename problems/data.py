@@ -136,8 +136,8 @@ def read_libsvm(path: str, features: int | None = None, zero_based: bool | None 
     features : the number of columns; None: the largest index in the file.
     zero_based : do column numbers start at 0?  None: they do if the file contains a 0, else they start at 1 (LIBSVM's convention).
 
-    Errors: UsageError that names the line of a malformed entry, a repeated or negative index, an index beyond ``features``, NaN or inf; or says
-    that the file is missing, empty or not readable.
+    Errors: UsageError that names the line of a malformed entry, a repeated or negative index, an index beyond ``features``, NaN or
+    inf; or says that the file is missing, empty or not readable.
     """
     if features is not None and (isinstance(features, bool) or int(features) != features or features < 1):
         raise UsageError(f"features must be a whole number of at least 1, not {features!r}.")

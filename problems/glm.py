@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from verify_rates.problems.base import Problem, choice, host, number
+from verify_rates.problems.base import ADDITIVE, Family, choice, host, number
 from verify_rates.problems.data import Dataset, get_data
 from verify_rates.problems.minimise import newton
 from verify_rates.problems.rounding import U, down, gamma, gram, gram_norm, smallest_eigenvalue, up
@@ -37,7 +37,7 @@ SQUARES = Loss(code=1.0, curvature=1.0, steepest=math.inf)
 
 
 @dataclass(kw_only=True, eq=False)
-class DataProblem(Problem):
+class DataProblem(Family):
     """``f_i(x) = mean over worker i's samples of loss(a'x, y) + regulariser(x)``, ``f = mean_i f_i`` (every worker weighs the same).
 
     Parameters
@@ -53,6 +53,7 @@ class DataProblem(Problem):
     sha256 : checksum that a file must have ("": any); filled in, so that a stored description names the very file.
     """
 
+    noises: ClassVar[tuple[str, ...]] = (*ADDITIVE, "batch")
     loss: ClassVar[Loss]
     bounded: ClassVar[bool] = False  # the regulariser is lam sum x^2/(1+x^2) instead of lam/2 ||x||^2
     data: Any = "breast_cancer"
@@ -151,7 +152,7 @@ class DataProblem(Problem):
     def _full(self, x: Any, xp: Any) -> Any:
         return self._sums(x, self._parts(xp), xp)
 
-    def _batch(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
+    def _sampled(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
         def drawn(A: Any, y: Any, gen: np.random.Generator) -> tuple[Any, Any]:
             rows = (gen.random(self.batch) * y.shape[0]).astype(np.int64)
             return (A[rows], y[rows]) if xp is np else (xp.take(A, xp.asarray(rows), axis=0), xp.take(y, xp.asarray(rows)))
@@ -166,14 +167,14 @@ class DataProblem(Problem):
         values = {} if self.binary else {"vals": self.A.data}
         return {"indptr": self.A.indptr, columns: self.A.indices, **values, **shared}
 
-    def _kernel(self) -> Any:
+    def _kernels(self) -> tuple[Any, Any]:
         from verify_rates.problems import kernels
 
         if isinstance(self.A, np.ndarray):
-            return kernels.glm_dense
-        if not self.binary:
-            return kernels.glm_sparse
-        return kernels.glm_binary8 if self.d <= 256 else kernels.glm_binary
+            return kernels.glm_dense, kernels.glm_dense_value
+        if self.binary and self.d <= 256:
+            return kernels.glm_binary8, kernels.glm_binary8_value
+        return kernels.glm_sparse, kernels.glm_sparse_value
 
     # --- constants ----------------------------------------------------------------------------------------------------
 
@@ -193,13 +194,18 @@ class DataProblem(Problem):
             mu_min=min(self._convexity(A, w) for A, w in own),
             sigma2_star=None,
             sigma2_sup=self._noise_sup(),
-            zeta2_star=0.0 if self.n == 1 else None,
+            zeta2_star=0.0 if self._alike else None,
             zeta2_sup=self._spread_sup(norms),
             f_star=(0.0, math.inf),
             x_star=None,
             convex=not self.bounded or self.lam == 0,
         )
         return self._at_minimum(constants)
+
+    @property
+    def _alike(self) -> bool:
+        """Have all workers the same function?"""
+        return self.n == 1 or self.shards == "copies"
 
     def _smoothness(self, norm: float) -> float:
         return up(self.loss.curvature * norm + (2 if self.bounded else 1) * self.lam) if norm or self.lam else 0.0
@@ -226,8 +232,11 @@ class DataProblem(Problem):
         return up(largest * (1 + gamma(int(self._sizes.max()) + 2)) / self.batch)
 
     def _spread_sup(self, norms: list[float]) -> float:
-        """``mean_i ||grad f_i - grad f||^2 <= mean_i ||A_i's/m_i||^2``, slopes s in [-1, 1]: at most (mean ||a||)^2 and the norm of A_i'A_i/m_i."""
-        if self.n == 1:
+        """``mean_i ||grad f_i - grad f||^2 <= mean_i ||A_i's/m_i||^2`` with slopes s in [-1, 1].
+
+        Each is at most ``(mean ||a||)^2``, and at most the norm of ``A_i'A_i/m_i`` because ``||s||^2 <= m_i``.
+        """
+        if self._alike:
             return 0.0
         if math.isinf(self.loss.steepest):
             return math.inf
@@ -253,13 +262,16 @@ class DataProblem(Problem):
         )
 
     def _spread_at(self, x: np.ndarray, error: np.ndarray, drift: float) -> float:
-        if self.n == 1:
+        if self._alike:
             return 0.0
         lengths = np.linalg.norm(self._full(x, np), axis=1) * (1 + gamma(self.d + 2)) + error + drift
         return up(float(np.mean(lengths**2)) * (1 + gamma(self.n + 4)))
 
     def _noise_at(self, x: np.ndarray, away: float) -> float:
-        """``mean_i Var_i / batch`` by enumeration; the root of a variance moves with x by at most the root mean square of the samples' L."""
+        """``mean_i Var_i / batch`` by enumeration.
+
+        Its square root moves with x by at most the root mean square of the samples' own L.
+        """
         if self.batch is None:
             return 0.0
         slopes2 = self._slopes(self.A @ x, self.y, np) ** 2

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from verify_rates.solvers.engine.signatures import GRAD
+from verify_rates.solvers.engine.signatures import GRAD, VALUE
 
 LOGISTIC, SQUARES = 0.0, 1.0  # params[5]
 RIDGE, BOUNDED = 0.0, 1.0  # params[6]; params[7] is lam
@@ -67,72 +67,120 @@ def _regularise(params, x, out):
             out[j] = 2.0 * lam * x[j] / (1.0 + x[j] * x[j]) ** 2
 
 
+@njit(cache=True, nogil=True)
+def _own(data, i):
+    return np.arange(data.offsets[i], data.offsets[i + 1])
+
+
+@njit(cache=True, nogil=True)
+def _value(data, rows, z, x):
+    """Mean loss at the margins z plus the regulariser."""
+    total = 0.0
+    for k in range(rows.size):
+        y = data.y[rows[k]]
+        if data.params[5] == LOGISTIC:
+            total += max(-y * z[k], 0.0) + math.log1p(math.exp(-abs(z[k])))
+        else:
+            total += (z[k] - y) ** 2 / 2.0
+    penalty = 0.0
+    for j in range(x.size):
+        square = x[j] * x[j]
+        penalty += square / 2.0 if data.params[6] == RIDGE else square / (1.0 + square)
+    return total / rows.size + data.params[7] * penalty
+
+
+@njit(cache=True, nogil=True)
+def _dense_dots(samples, rows, x):
+    z = np.empty(rows.size)
+    for k in range(rows.size):
+        row, total = samples[rows[k]], 0.0
+        for j in range(x.size):
+            total += row[j] * x[j]
+        z[k] = total
+    return z
+
+
+@njit(cache=True, nogil=True)
+def _sparse_dots(indptr, cols, vals, rows, x):
+    z = np.empty(rows.size)
+    for k in range(rows.size):
+        total = 0.0
+        if vals.size == 0:
+            for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                total += x[cols[e]]
+        else:
+            for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                total += vals[e] * x[cols[e]]
+        z[k] = total
+    return z
+
+
+@njit(cache=True, nogil=True)
+def _sparse_sums(indptr, cols, vals, rows, z, out):
+    for k in range(rows.size):
+        if vals.size == 0:
+            for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                out[cols[e]] += z[k]
+        else:
+            for e in range(indptr[rows[k]], indptr[rows[k] + 1]):
+                out[cols[e]] += z[k] * vals[e]
+
+
 @njit(GRAD, cache=True, nogil=True)
 def glm_dense(data, i, x, gen, exact, out):
     """Generalised linear model on dense rows."""
     rows = _pick(data, i, gen, exact)
-    z = np.zeros(rows.size)
-    for k in range(rows.size):
-        row = data.rows[rows[k]]
-        for j in range(x.size):
-            z[k] += row[j] * x[j]
+    z = _dense_dots(data.rows, rows, x)
     _slopes(data, rows, z)
     _regularise(data.params, x, out)
     for k in range(rows.size):
         row = data.rows[rows[k]]
         for j in range(x.size):
             out[j] += z[k] * row[j]
+    _add_noise(data.params, gen, exact, out)
 
 
 @njit(GRAD, cache=True, nogil=True)
 def glm_binary8(data, i, x, gen, exact, out):
     """The same on binary rows of at most 256 columns, stored as column numbers of one byte."""
     rows = _pick(data, i, gen, exact)
-    z = np.zeros(rows.size)
-    for k in range(rows.size):
-        total = 0.0
-        for e in range(data.indptr[rows[k]], data.indptr[rows[k] + 1]):
-            total += x[data.cols8[e]]
-        z[k] = total
+    z = _sparse_dots(data.indptr, data.cols8, data.vals, rows, x)
     _slopes(data, rows, z)
     _regularise(data.params, x, out)
-    for k in range(rows.size):
-        for e in range(data.indptr[rows[k]], data.indptr[rows[k] + 1]):
-            out[data.cols8[e]] += z[k]
-
-
-@njit(GRAD, cache=True, nogil=True)
-def glm_binary(data, i, x, gen, exact, out):
-    """The same on binary rows with more columns."""
-    rows = _pick(data, i, gen, exact)
-    z = np.zeros(rows.size)
-    for k in range(rows.size):
-        total = 0.0
-        for e in range(data.indptr[rows[k]], data.indptr[rows[k] + 1]):
-            total += x[data.cols[e]]
-        z[k] = total
-    _slopes(data, rows, z)
-    _regularise(data.params, x, out)
-    for k in range(rows.size):
-        for e in range(data.indptr[rows[k]], data.indptr[rows[k] + 1]):
-            out[data.cols[e]] += z[k]
+    _sparse_sums(data.indptr, data.cols8, data.vals, rows, z, out)
+    _add_noise(data.params, gen, exact, out)
 
 
 @njit(GRAD, cache=True, nogil=True)
 def glm_sparse(data, i, x, gen, exact, out):
-    """The same on sparse rows with values."""
+    """The same on sparse rows; without values every entry is 1."""
     rows = _pick(data, i, gen, exact)
-    z = np.zeros(rows.size)
-    for k in range(rows.size):
-        total = 0.0
-        for e in range(data.indptr[rows[k]], data.indptr[rows[k] + 1]):
-            total += data.vals[e] * x[data.cols[e]]
-        z[k] = total
+    z = _sparse_dots(data.indptr, data.cols, data.vals, rows, x)
     _slopes(data, rows, z)
     _regularise(data.params, x, out)
-    for k in range(rows.size):
-        for e in range(data.indptr[rows[k]], data.indptr[rows[k] + 1]):
-            out[data.cols[e]] += z[k] * data.vals[e]
+    _sparse_sums(data.indptr, data.cols, data.vals, rows, z, out)
+    _add_noise(data.params, gen, exact, out)
+
+
+@njit(VALUE, cache=True, nogil=True)
+def glm_dense_value(data, i, x):
+    """``f_i(x)`` of :func:`glm_dense`."""
+    rows = _own(data, i)
+    return _value(data, rows, _dense_dots(data.rows, rows, x), x)
+
+
+@njit(VALUE, cache=True, nogil=True)
+def glm_binary8_value(data, i, x):
+    """``f_i(x)`` of :func:`glm_binary8`."""
+    rows = _own(data, i)
+    return _value(data, rows, _sparse_dots(data.indptr, data.cols8, data.vals, rows, x), x)
+
+
+@njit(VALUE, cache=True, nogil=True)
+def glm_sparse_value(data, i, x):
+    """``f_i(x)`` of :func:`glm_sparse`."""
+    rows = _own(data, i)
+    return _value(data, rows, _sparse_dots(data.indptr, data.cols, data.vals, rows, x), x)
 
 
 @njit(GRAD, cache=True, nogil=True)
@@ -148,6 +196,20 @@ def quadratic(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
+@njit(VALUE, cache=True, nogil=True)
+def quadratic_value(data, i, x):
+    """``y' H_i y / 2 + u_i' y`` with ``y = x - c``."""
+    H = data.tensors[i if data.tensors.shape[0] > 1 else 0]
+    y = x - data.rows[0]
+    total = 0.0
+    for j in range(x.size):
+        line = 0.0
+        for k in range(x.size):
+            line += H[j, k] * y[k]
+        total += y[j] * (line / 2.0 + data.vectors[i, j])
+    return total
+
+
 @njit(GRAD, cache=True, nogil=True)
 def huber(data, i, x, gen, exact, out):
     """``curve clip(x - s_i, -c, c) + mu (x - s_i)``, s_i in vectors, (curve, c, mu) in params."""
@@ -158,6 +220,18 @@ def huber(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
+@njit(VALUE, cache=True, nogil=True)
+def huber_value(data, i, x):
+    """``curve h_c(x - s_i) + mu/2 (x - s_i)^2``, summed over the coordinates."""
+    curve, c, mu = data.params[5], data.params[6], data.params[7]
+    total = 0.0
+    for j in range(x.size):
+        r = abs(x[j] - data.vectors[i, j])
+        inner = min(r, c)
+        total += curve * inner * (r - inner / 2.0) + mu * r * r / 2.0
+    return total
+
+
 @njit(GRAD, cache=True, nogil=True)
 def one_minus_cos(data, i, x, gen, exact, out):
     """``slope sin(omega (x - s_i))``, s_i in vectors, (slope, omega) in params."""
@@ -165,3 +239,13 @@ def one_minus_cos(data, i, x, gen, exact, out):
     for j in range(x.size):
         out[j] = slope * math.sin(omega * (x[j] - data.vectors[i, j]))
     _add_noise(data.params, gen, exact, out)
+
+
+@njit(VALUE, cache=True, nogil=True)
+def one_minus_cos_value(data, i, x):
+    """``slope/omega (1 - cos(omega (x - s_i)))``, summed over the coordinates."""
+    slope, omega = data.params[5], data.params[6]
+    total = 0.0
+    for j in range(x.size):
+        total += math.sin(omega * (x[j] - data.vectors[i, j]) / 2.0) ** 2
+    return 2.0 * slope / omega * total

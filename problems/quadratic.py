@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from verify_rates.problems.base import Problem, choice, host, number
+from verify_rates.problems.base import Family, host, number, truth
 from verify_rates.problems.rounding import U, largest_eigenvalue, smallest_eigenvalue
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.oracle import Constants
 
 
 @dataclass(kw_only=True, eq=False)
-class Quadratic(Problem):
+class Quadratic(Family):
     """Quadratics with chosen L, mu, heterogeneity and noise.
 
     ``f_i(x) = (x - c)' H_i (x - c) / 2 + u_i' (x - c)`` with ``sum_i u_i = 0`` exactly and ``mean_i ||u_i||^2 = zeta2_star``, so that ``c``
@@ -32,7 +32,7 @@ class Quadratic(Problem):
     n, d : workers and dimension.
     L, mu : largest and smallest eigenvalue, ``0 <= mu <= L``.
     zeta2_star : ``mean_i ||grad f_i(x*)||^2``; more than 0 needs two workers.
-    hessians : "common", or "per_worker": all share the eigenvectors of L and mu, the rest is each worker's own.
+    common : one Hessian for all workers; False: they share the eigenvectors of L and mu, the rest is each worker's own.
     rotate : random eigenvectors instead of the coordinates.
     radius : ``||x*||``, so that a start at 0 has this distance.
     seed : of everything random in the problem.
@@ -51,7 +51,7 @@ class Quadratic(Problem):
     L: float = 1.0
     mu: float = 0.1
     zeta2_star: float = 0.0
-    hessians: str = "common"
+    common: bool = True
     rotate: bool = True
     radius: float = 1.0
     seed: int = 0
@@ -63,7 +63,8 @@ class Quadratic(Problem):
         self.zeta2_star = number("zeta2_star", self.zeta2_star, 0)
         self.radius = number("radius", self.radius, 0)
         self.seed = number("seed", self.seed, 0, whole=True)
-        choice("hessians", self.hessians, ("common", "per_worker"))
+        truth("common", self.common)
+        truth("rotate", self.rotate)
         if self.mu > self.L:
             raise UsageError(f"mu must be at most L, but mu = {self.mu:g} and L = {self.L:g}.")
         if self.d == 1 and self.mu < self.L:
@@ -82,7 +83,7 @@ class Quadratic(Problem):
         if low > high:  # nearly a multiple of the identity, where rotations change nothing
             high, low, margin = self.L, self.mu, 0.0
         Q = _rotation(rng, self.d) if margin else np.eye(self.d)
-        count = self.n if self.hessians == "per_worker" else 1
+        count = 1 if self.common else self.n
         H = np.stack([self._one(rng, Q, low, high, own=count > 1, turn=margin > 0) for _ in range(count)])
         if margin:
             for h in H:
@@ -102,7 +103,7 @@ class Quadratic(Problem):
         return (H + H.T) / 2
 
     def _constants(self) -> Constants:
-        same = self.hessians == "common" or self.n == 1 or (self.mu == self.L)
+        same = self.common or self.n == 1 or self.mu == self.L
         return Constants(
             L=self.L,
             L_max=self.L,
@@ -134,10 +135,10 @@ class Quadratic(Problem):
     def _data(self) -> dict[str, np.ndarray]:
         return {"tensors": self._H, "vectors": self._offsets, "rows": self._centre[None, :]}
 
-    def _kernel(self) -> Any:
-        from verify_rates.problems.kernels import quadratic
+    def _kernels(self) -> tuple[Any, Any]:
+        from verify_rates.problems import kernels
 
-        return quadratic
+        return kernels.quadratic, kernels.quadratic_value
 
 
 def _between(low: float, high: float, d: int) -> np.ndarray:

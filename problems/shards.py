@@ -33,6 +33,8 @@ def shard(y: np.ndarray, n: int, how: str = "homogeneous", alpha: float = 1.0, s
     """
     choice("shards", how, SHARDS)
     n = number("n", n, 1, whole=True)
+    if how == "copies":
+        return [np.arange(len(y))] * n
     if n > len(y):
         raise UsageError(f"n = {n} workers need at least as many samples, but there are {len(y)}.")
     rng = np.random.default_rng([number("seed", seed, 0, whole=True), 2])
