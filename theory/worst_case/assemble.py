@@ -1,0 +1,206 @@
+"""From a collected problem to sparse arrays: ``max c'z`` over ``A z <= b``, ``E z = 0``, Gram matrices and ``smat(P z)`` semidefinite.
+
+The unknown z holds the upper triangles of G and D, column by column, then the scalars.  Everything is in units in which L, the
+initial condition and the measure have size 1, and every row has largest entry 1.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from verify_rates.solvers.method import UsageError
+from verify_rates.theory.worst_case.algebra import Form, Vec
+from verify_rates.theory.worst_case.world import PepWorld
+
+
+@dataclass(frozen=True)
+class Conic:
+    """The arrays of one worst case; ``value = offset + unit * c'z`` in the measure's own unit."""
+
+    c: np.ndarray  # (nz,)
+    A: sp.csr_array  # (rows, nz)
+    b: np.ndarray  # (rows,)
+    E: sp.csr_array  # (equalities, nz), right-hand side 0
+    P: sp.csr_array  # (mixed (mixed + 1) / 2, nz): a matrix that must be semidefinite
+    orders: tuple[int, int]  # sizes of G and D
+    mixed: int  # size of the matrix smat(P z)
+    unit: float
+    offset: float
+    radius2: float  # R^2: the square of the unit of positions
+    names: tuple[str, ...]  # of the rows
+    scales: np.ndarray  # (rows,) divide the multipliers of the scaled rows by these to get those in own units
+
+    @property
+    def sizes(self) -> tuple[int, int]:
+        """Lengths of the two triangles."""
+        return tuple(k * (k + 1) // 2 for k in self.orders)  # type: ignore[return-value]
+
+
+def triangle(k: int) -> tuple[np.ndarray, np.ndarray]:
+    """Row and column numbers of an upper triangle, column by column."""
+    columns, rows = np.tril_indices(k)
+    return rows, columns
+
+
+def smat(v: np.ndarray, k: int) -> np.ndarray:
+    """The symmetric matrix with this upper triangle."""
+    rows, columns = triangle(k)
+    M = np.zeros((k, k))
+    M[rows, columns] = M[columns, rows] = v
+    return M
+
+
+def products(U: np.ndarray, V: np.ndarray) -> np.ndarray:
+    """Coefficients of ``u'Gv`` on the upper triangle of G, one row a pair."""
+    rows, columns = triangle(U.shape[1])
+    out = U[:, rows] * V[:, columns] + U[:, columns] * V[:, rows]
+    out[:, rows == columns] /= 2
+    return out
+
+
+class Assembler:
+    """Turns forms of one world into rows."""
+
+    def __init__(self, world: PepWorld, deviations: bool) -> None:
+        self.world = world
+        self.units = np.array(world.mean_units), np.array(world.dev_units if deviations else [])
+        used = [set(), set()]
+        for v in self._vectors():
+            used[0].update(v.mean)
+            used[1].update(v.dev if deviations else ())
+        self.kept = [np.array(sorted(u), int) for u in used]  # basis vectors that occur
+        self.place = [{int(k): i for i, k in enumerate(kept)} for kept in self.kept]
+        self.orders = len(self.kept[0]), len(self.kept[1])
+        self.scalars = len(world.scalar_units)
+
+    def _vectors(self) -> Any:
+        """All vectors whose products occur; points enter through their differences to the first."""
+        for p in self.world.points:
+            yield _minus(p.x, self.world.points[0].x)
+            yield p.g
+        for form in self._forms():
+            for _, v in form.squares:
+                yield v
+        for pair in self.world.mixed:
+            yield from pair
+
+    def _forms(self) -> list[Form]:
+        return [form for _, form in self.world.constraints] + [p.f for p in self.world.points]
+
+    def coordinates(self, vectors: list[Vec]) -> tuple[np.ndarray, np.ndarray]:
+        """Coefficients over the kept basis, times units: (len, K) for means and for deviations."""
+        out = np.zeros((len(vectors), self.orders[0])), np.zeros((len(vectors), self.orders[1]))
+        for i, v in enumerate(vectors):
+            for part, (array, place, units) in enumerate(zip(out, self.place, self.units, strict=True)):
+                for k, c in (v.dev if part else v.mean).items():
+                    if k in place:
+                        array[i, place[k]] = float(c) * units[k]
+        return out
+
+    def gram(self, U: tuple[np.ndarray, ...], V: tuple[np.ndarray, ...]) -> np.ndarray:
+        """Coefficients of inner products averaged over the workers."""
+        return np.hstack([products(u, v) for u, v in zip(U, V, strict=True)])
+
+    def form(self, form: Form) -> np.ndarray:
+        """Coefficients of a scalar on z, without its constant."""
+        values = np.zeros(self.scalars)
+        for k, c in form.f.items():
+            values[k] = float(c) * self.world.scalar_units[k]
+        if not form.squares:
+            return np.concatenate([np.zeros(sum(k * (k + 1) // 2 for k in self.orders)), values])
+        U = self.coordinates([v for _, v in form.squares])
+        weights = np.array([float(c) for c, _ in form.squares])
+        return np.concatenate([weights @ self.gram(U, U), values])
+
+    def interpolation(self) -> tuple[sp.csr_array, list[str]]:
+        """Rows ``f_j - f_i + ... <= 0`` of all ordered pairs of points, in units where L = 1."""
+        world, L = self.world, float(self.world.setting.L)
+        kappa = float(world.setting.mu / world.setting.L)
+        if kappa == 1:
+            return sp.csr_array((0, sum(k * (k + 1) // 2 for k in self.orders) + self.scalars)), []
+        x = self.coordinates([_minus(p.x, world.points[0].x) for p in world.points])
+        g = tuple(a / L for a in self.coordinates([p.g for p in world.points]))
+        f = np.array([self.form(p.f) for p in world.points]) / L
+        blocks, names = [], []
+        for i in range(len(f)):
+            rows = f - f[i]
+            parts = [world.setting.functions.products(x[p], g[p], i, kappa) for p in (0, 1)]
+            for (um, vm), (ud, vd) in zip(*parts, strict=True):
+                rows[:, : -self.scalars or None] += self.gram((um, ud), (vm, vd))
+            blocks.append(sp.csr_array(np.delete(rows, i, axis=0)))
+            names += [f"interpolation {i} {j}" for j in range(len(f)) if j != i]
+        return sp.csr_array(sp.vstack(blocks, format="csr")), names
+
+    def mixing(self) -> tuple[sp.csr_array, sp.csr_array]:
+        """``X'Y`` symmetric, and ``(Y - l X)'(u X - Y)`` semidefinite, for the deviations X before and Y after mixing."""
+        k, nz = len(self.world.mixed), sum(s * (s + 1) // 2 for s in self.orders) + self.scalars
+        if not k or not self.orders[1]:
+            return sp.csr_array((0, nz)), sp.csr_array((0, nz))
+        low, high = map(float, self.world.setting.mixing or (0, 0))
+        X, Y = (self.coordinates(list(v))[1] for v in zip(*self.world.mixed, strict=True))
+        place = slice(self.orders[0] * (self.orders[0] + 1) // 2, nz - self.scalars)
+
+        def rows(D: np.ndarray) -> sp.csr_array:
+            full = np.zeros((len(D), nz))
+            full[:, place] = D
+            return sp.csr_array(full)
+
+        i, j = np.triu_indices(k, 1)
+        equal = products(X[i], Y[j]) - products(X[j], Y[i])
+        r, s = triangle(k)
+        M = (products((Y - low * X)[r], (high * X - Y)[s]) + products((Y - low * X)[s], (high * X - Y)[r])) / 2
+        return rows(equal), rows(M)
+
+
+def _minus(a: Vec, b: Vec) -> Vec:
+    return Vec(a.mean, a.dev, True) - Vec(b.mean, b.dev, True)
+
+
+def deviations_idle(world: PepWorld, objective: Form) -> bool:
+    """Whether dropping all deviations changes nothing: they only make constraints harder and do not raise the measure.
+
+    With points shared by all workers the interpolation conditions hold deviations as ``+||dg||^2`` alone.
+    """
+    local = any(p.x.dev for p in world.points) or world.mixed
+    harder = all(c >= 0 for _, form in world.constraints for c, v in form.squares if v.dev)
+    return not local and harder and all(c <= 0 for c, v in objective.squares if v.dev)
+
+
+def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
+    """The arrays that maximise ``objective`` under what the world has collected."""
+    initial = [form for name, form in world.constraints if name.startswith("initial")]
+    bounds = [(-float(form.const), world.form_size(form)) for form in initial]
+    if any(size == 0 for _, size in bounds):
+        raise UsageError("an initial condition is constant; it must bound something of the first state.")
+    radius2 = max((value / size for value, size in bounds), default=1.0) or 1.0
+    unit = world.form_size(objective)
+    if unit == 0:
+        raise UsageError("the measure is constant: there is nothing to maximise.")
+    world.constraints.append(("measure", objective))  # so that its basis vectors are kept
+    builder = Assembler(world, not deviations_idle(world, objective))
+    world.constraints.pop()
+    A, names = builder.interpolation()
+    extra = [builder.form(form) for _, form in world.constraints]
+    A = sp.csr_array(sp.vstack([A, sp.csr_array(np.array(extra).reshape(len(extra), A.shape[1]))], format="csr"))
+    b = np.concatenate([np.zeros(len(names)), [-float(form.const) / radius2 for _, form in world.constraints]])
+    scales = np.maximum(abs(A).max(axis=1).toarray().ravel(), np.finfo(float).tiny)
+    E, P = builder.mixing()
+    conic = Conic(
+        c=builder.form(objective) / unit,
+        A=sp.csr_array(sp.diags_array(1 / scales) @ A),
+        b=b / scales,
+        E=E,
+        P=P,
+        orders=builder.orders,
+        mixed=len(world.mixed) if E.shape[0] or P.shape[0] else 0,
+        unit=unit * radius2,
+        offset=float(objective.const),
+        radius2=radius2,
+        names=(*names, *(name for name, _ in world.constraints)),
+        scales=scales * np.concatenate([np.full(len(names), float(world.setting.L)), np.ones(len(extra))]),
+    )
+    return conic, builder

@@ -1,0 +1,151 @@
+"""Solvers of a :class:`Conic`: the dual handed straight to Clarabel, or the primal to any solver through cvxpy."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse as sp
+
+from verify_rates.solvers.method import nearest
+from verify_rates.theory.worst_case.assemble import Conic, smat, triangle
+
+TOLERANCE = 1e-10  # asked of the solver, in normalised units; what it reached is measured afterwards
+SQRT2 = np.sqrt(2.0)
+
+
+@dataclass(frozen=True)
+class Raw:
+    """What a solver said, unverified."""
+
+    status: str  # "solved", "inaccurate", "unbounded", "infeasible" or "failed"
+    message: str  # the solver's own word
+    z: np.ndarray  # (nz,) primal point
+    lam: np.ndarray  # (rows,) multipliers of A z <= b
+    nu: np.ndarray  # (equalities,) multipliers of E z = 0
+    S: np.ndarray  # (mixed, mixed) multiplier of the semidefinite constraint
+
+    @property
+    def ok(self) -> bool:
+        """Whether there is anything to look at."""
+        return self.status in ("solved", "inaccurate")
+
+
+def _off_diagonal(k: int, value: float) -> np.ndarray:
+    rows, columns = triangle(k)
+    return np.where(rows == columns, 1.0, value)
+
+
+def clarabel_dual(conic: Conic, margin: float) -> Raw:
+    """Solve ``min b'lam`` over multipliers whose matrices are at least ``margin`` times the identity.
+
+    The margin keeps the multipliers feasible when the solver leaves a residual; it raises the value by ``margin`` times a trace.
+    """
+    import clarabel
+
+    nG, nD = conic.sizes
+    rows, equalities, tri = conic.A.shape[0], conic.E.shape[0], conic.mixed * (conic.mixed + 1) // 2
+    weights = np.concatenate([_off_diagonal(k, SQRT2 / 2) for k in conic.orders])  # svec of a matrix from its doubled coefficients
+    half = _off_diagonal(conic.mixed, SQRT2)  # inner product of smat(P z) with svec(S)
+    adjoint = sp.csc_array(sp.hstack([conic.A.T, conic.E.T, -(conic.P.T @ sp.diags_array(half)) if tri else conic.P.T], format="csc"))
+    gram, scalar = adjoint[: nG + nD], adjoint[nG + nD :]
+    one = np.concatenate([(np.equal(*triangle(k))).astype(float) for k in conic.orders])
+    blocks = [
+        scalar,
+        sp.hstack([-sp.eye_array(rows), sp.csc_array((rows, equalities + tri))]),
+        -(sp.diags_array(weights) @ gram),
+        sp.hstack([sp.csc_array((tri, rows + equalities)), -sp.eye_array(tri)]),
+    ]
+    cones = [clarabel.ZeroConeT(scalar.shape[0]), clarabel.NonnegativeConeT(rows)]
+    cones += [clarabel.PSDTriangleConeT(k) for k in (*conic.orders, conic.mixed) if k]
+    rhs = np.concatenate([conic.c[nG + nD :], np.zeros(rows), -weights * conic.c[: nG + nD] - margin * one, np.zeros(tri)])
+    q = np.concatenate([conic.b, np.zeros(equalities + tri)])
+    kept = [block for block in blocks if block.shape[0]]
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.direct_solve_method = "faer"
+    settings.presolve_enable = settings.chordal_decomposition_enable = False  # nothing to find here, and accuracy is lost
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+    n = rows + equalities + tri
+    solver = clarabel.DefaultSolver(
+        sp.csc_matrix((n, n)), q, sp.csc_matrix(sp.vstack(kept, format="csc")), rhs, [c for c in cones if c.dim], settings
+    )
+    found = solver.solve()
+    x, y = np.array(found.x), np.array(found.z)
+    gramian = y[scalar.shape[0] + rows :][: nG + nD]
+    off = np.concatenate([_off_diagonal(k, 1 / SQRT2) for k in conic.orders])
+    S = smat(x[rows + equalities :] * _off_diagonal(conic.mixed, 1 / SQRT2), conic.mixed)
+    z = np.concatenate([gramian * off, -y[: scalar.shape[0]]])
+    message = str(found.status)
+    status = {
+        "Solved": "solved",
+        "AlmostSolved": "inaccurate",
+        "InsufficientProgress": "inaccurate",
+        "PrimalInfeasible": "unbounded",
+        "DualInfeasible": "infeasible",
+    }.get(message, "failed")
+    return Raw(status, message, z, x[:rows], x[rows : rows + equalities], S)
+
+
+def through_cvxpy(conic: Conic, margin: float, solver: str) -> Raw:
+    """The primal ``max c'z - margin tr`` over ``A z <= b``, each family of constraints as one vectorised cvxpy constraint."""
+    import cvxpy as cp
+
+    grams = [cp.Variable((k, k), PSD=True) for k in conic.orders if k]
+    scalars = conic.c.size - sum(conic.sizes)
+    parts = [M[triangle(M.shape[0])] for M in grams] + ([cp.Variable(scalars)] if scalars else [])
+    z = cp.hstack(parts)
+    constraints = [conic.A @ z <= conic.b]
+    if conic.E.shape[0]:
+        constraints.append(conic.E @ z == 0)
+    if conic.mixed:
+        M = cp.Variable((conic.mixed, conic.mixed), PSD=True)
+        constraints.append(M[triangle(conic.mixed)] == conic.P @ z)
+    problem = cp.Problem(cp.Maximize(conic.c @ z - margin * sum(cp.trace(M) for M in grams)), constraints)
+    options = {"SCS": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000}}.get(solver, {})
+    try:
+        problem.solve(solver=solver, **options)
+        message = str(problem.status)
+    except cp.error.SolverError as error:
+        message = f"failed: {error}".splitlines()[0]
+    status = {"optimal": "solved", "optimal_inaccurate": "inaccurate", "unbounded": "unbounded", "infeasible": "infeasible"}.get(
+        message, "failed"
+    )
+    duals = [c.dual_value for c in constraints]
+    if z.value is None or duals[0] is None:
+        return Raw(
+            status, message, np.zeros(conic.c.size), np.zeros(conic.b.size), np.zeros(conic.E.shape[0]), np.zeros((conic.mixed,) * 2)
+        )
+    nu = np.atleast_1d(duals[1]) if conic.E.shape[0] else np.zeros(0)
+    S = smat(np.atleast_1d(duals[-1]) / _off_diagonal(conic.mixed, 2.0), conic.mixed) if conic.mixed else np.zeros((0, 0))
+    return Raw(status, message, z.value, np.atleast_1d(duals[0]), nu, S)
+
+
+def solvers() -> tuple[str, ...]:
+    """Names that ``worst_case(solver=...)`` takes here: the installed solvers of semidefinite programs."""
+    import cvxpy as cp
+
+    return (
+        "CLARABEL",
+        *(f"cvxpy:{name}" for name in cp.installed_solvers() if name in ("CLARABEL", "SCS", "MOSEK", "CVXOPT", "COPT", "SDPA")),
+    )
+
+
+def solve_conic(conic: Conic, margin: float, solver: str) -> Raw:
+    """Solve with the named solver; UsageError with the nearest match when it is unknown or not installed."""
+    if solver == "CLARABEL":
+        return clarabel_dual(conic, margin)
+    if solver not in solvers():
+        raise nearest(str(solver), solvers(), "solver")
+    return through_cvxpy(conic, margin, solver.removeprefix("cvxpy:"))
+
+
+def version(solver: str) -> str:
+    """The version of the solver's package."""
+    name = solver.removeprefix("cvxpy:").lower()
+    try:
+        return importlib.metadata.version(name)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

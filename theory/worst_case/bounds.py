@@ -1,0 +1,102 @@
+"""From what a solver said to two numbers that hold: multipliers and primal points are repaired and then verified."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from verify_rates.theory.worst_case.assemble import Conic, smat, triangle
+from verify_rates.theory.worst_case.backends import Raw, _off_diagonal
+
+# A verified inequality may be wrong by the rounding of the double-precision sums that evaluate it: some hundred terms of size
+# at most 1 (normalised rows), each rounded to 1.1e-16, and an eigenvalue routine that is backward stable to about K * 1.1e-16.
+ROUNDING = 1e-13
+# Added to an upper end and taken from a lower one, relative to the sizes of the terms summed.
+ALLOWANCE = 1e-12
+
+
+@dataclass(frozen=True)
+class Bound:
+    """One end: its value in normalised units, whether it was verified, and how far from feasible it was before repair."""
+
+    value: float
+    verified: bool
+    defect: float
+
+
+def multipliers(conic: Conic, raw: Raw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Nonnegative multipliers that satisfy the equalities of the scalars to rounding (a weighted least change)."""
+    lam, nu = np.maximum(raw.lam, 0), raw.nu
+    S = _psd(raw.S)
+    nz = sum(conic.sizes)
+    if conic.c.size == nz:
+        return lam, nu, S
+    AF = conic.A[:, nz:]
+    for _ in range(3):
+        residual = AF.T @ lam - conic.c[nz:]
+        normal = (AF.T @ (AF * lam[:, None])).toarray()
+        lam = np.maximum(lam - lam * (AF @ np.linalg.lstsq(normal, residual, rcond=1e-14)[0]), 0)
+    return lam, nu, S
+
+
+def slacks(conic: Conic, lam: np.ndarray, nu: np.ndarray, S: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
+    """The matrices that must be semidefinite, and the residual of the scalars that must vanish."""
+    total = conic.A.T @ lam + conic.E.T @ nu - conic.c
+    if conic.mixed:
+        rows, columns = triangle(conic.mixed)
+        total = total - conic.P.T @ (S[rows, columns] * _off_diagonal(conic.mixed, 2.0))
+    nG, nD = conic.sizes
+    parts = total[:nG], total[nG : nG + nD]
+    matrices = [smat(part * _off_diagonal(k, 0.5), k) for part, k in zip(parts, conic.orders, strict=True)]
+    return matrices, total[nG + nD :]
+
+
+def upper(conic: Conic, raw: Raw) -> tuple[Bound, np.ndarray]:
+    """Weak duality: every feasible z has ``c'z <= b'lam`` once the slack matrices are semidefinite and the scalars balance.
+
+    What is left over (nothing, if verified) is estimated at the solver's primal point and added.
+    """
+    lam, nu, S = multipliers(conic, raw)
+    matrices, residual = slacks(conic, lam, nu, S)
+    defect, estimate, verified = 0.0, 0.0, True
+    for M, G in zip(matrices, grams(conic, raw.z), strict=True):
+        if M.size:
+            least = np.linalg.eigvalsh(M)[0]
+            verified &= bool(least >= ROUNDING * max(1.0, np.abs(M).max()))
+            defect = max(defect, -least)
+            estimate += max(0.0, -least) * np.trace(G)
+    scale = 1 + np.abs(lam).sum()
+    verified &= bool(np.all(np.abs(residual) <= ROUNDING * scale))
+    estimate += np.abs(residual) @ np.abs(raw.z[sum(conic.sizes) :])
+    value = conic.b @ lam + (0.0 if verified else 2 * estimate) + ALLOWANCE * (np.abs(conic.b) @ lam)
+    return Bound(float(value), verified, float(max(defect, np.abs(residual).max(initial=0.0)))), lam
+
+
+def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray]:
+    """The value at the primal point, blended with a strictly feasible one just enough that every inequality is strict."""
+    z = np.concatenate([*(_psd(G)[triangle(len(G))] for G in grams(conic, raw.z)), raw.z[sum(conic.sizes) :]])
+    excess, room = conic.A @ z - conic.b, conic.b - conic.A @ inside
+    defect = float(excess.max(initial=0.0))
+    needed = excess + 2 * ROUNDING * (1 + np.abs(conic.A) @ np.abs(z))
+    short = needed > 0
+    share = 0.0
+    if short.any():
+        share = float((needed[short] / np.maximum(needed + room, 1e-300)[short]).max()) if room[short].min() > 0 else 1.0
+    blended = (1 - share) * z + share * inside
+    verified = not conic.mixed and float((conic.A @ blended - conic.b).max(initial=0.0)) <= 0 and share < 1
+    z = blended if verified else z
+    return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified, defect), z
+
+
+def grams(conic: Conic, z: np.ndarray) -> list[np.ndarray]:
+    """The two Gram matrices of a primal point."""
+    nG, nD = conic.sizes
+    return [smat(z[:nG], conic.orders[0]), smat(z[nG : nG + nD], conic.orders[1])]
+
+
+def _psd(M: np.ndarray) -> np.ndarray:
+    if not M.size:
+        return M
+    values, vectors = np.linalg.eigh(M)
+    return M if values[0] >= 0 else (vectors * np.maximum(values, 0)) @ vectors.T

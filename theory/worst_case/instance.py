@@ -1,0 +1,281 @@
+"""The worst case as data: what every worker sees, and a replay of the step function on it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from verify_rates.solvers.measures import get_measure
+from verify_rates.solvers.method import Method, UsageError, get_method
+from verify_rates.solvers.words import Kind, World
+from verify_rates.theory.worst_case.classes import get_class
+from verify_rates.theory.worst_case.world import branches, taken
+
+# The recorded vectors are products of an eigenvector matrix of order K and coordinates: a replayed point, a gradient inequality
+# or a compressor's inequality may be off by some K roundings of 1.1e-16 relative to the largest number in play, squares included.
+REPLAY_RTOL = 1e-10
+
+
+@dataclass(frozen=True)
+class Instance:
+    """A problem instance recorded at the points a method visits.
+
+    Every vector has a mean part (p,) and a deviation part (q,); worker i of n sees ``mean + dev (x) u_i`` in dimension
+    ``p + q (n-1)``, with ``u_i`` the corners of a regular simplex (for n = 2: plus and minus).
+
+    Attributes
+    ----------
+    statement : as in :class:`WorstCase`.
+    start : per state field, or per place in a queue, its two parts.
+    optimum : ``x*``, two parts, or None.
+    points : every evaluated point: ``x`` and ``g`` in two parts and the mean function value ``f``.
+    calls : the point of every gradient evaluation, in order.
+    answers : in and out of every compression, ``v`` and ``m`` in two parts.
+    f_star : infimum of f.
+    value : the measure reached, as computed from the Gram matrices.
+    """
+
+    statement: dict[str, Any]
+    start: dict[str, Any]
+    optimum: Any
+    points: list[dict[str, Any]]
+    calls: list[int]
+    answers: list[dict[str, Any]]
+    f_star: float
+    value: float
+    measure: Any = field(default=None, repr=False, compare=False)
+    initial: Any = field(default=None, repr=False, compare=False)
+
+    def workers(self, n: int | None = None) -> int:
+        """The number of workers it is shown with: 1, or the given or stated number, 2 where any will do."""
+        stated = self.statement["n"]
+        if stated not in ("any", n) and n is not None:
+            raise UsageError(f"this instance is for n = {stated}, not {n}.")
+        return n or (2 if stated == "any" else int(stated))
+
+    def replay(self, method: str | Method | None = None, n: int | None = None) -> float:
+        """Execute the step function on the recorded arrays and return the measure it reaches.
+
+        The world answers with the recorded gradients and compressed messages after checking that the method asks at the recorded
+        places, and checks the recorded data against the class, the compressor and the initial condition.
+
+        Raises
+        ------
+        UsageError : the method asks elsewhere, or the record violates an assumption by more than rounding.
+        """
+        method = get_method(method or self.statement["method"])
+        world = ReplayWorld(self, self.workers(n))
+        world.verify()
+        hyper = method.hypers(**self.statement["hyper"])
+        start = method.state(**{k: world.state(v, method.kinds[k]) for k, v in self.start.items()})
+        measure = self.measure or get_measure(self.statement["measure"])
+        total, steps, take = 0.0, self.statement["steps"], self.statement["take"]
+        for weight, states in branches(method, hyper, world, start, steps):
+            total += float(weight) * float(taken(take, measure, states, world, hyper, min))
+        world.check_initial(self.initial or self.statement["initial"], states, hyper)
+        return total
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        names = ["statement", "start", "optimum", "points", "calls", "answers", "f_star", "value"]
+        return {name: getattr(self, name) for name in names}
+
+    def to_json(self, **options: Any) -> str:
+        """The same as JSON; :meth:`from_dict` reads it back."""
+        return json.dumps(self.to_dict(), allow_nan=False, **options)
+
+    @staticmethod
+    def from_dict(data: dict[str, Any]) -> Instance:
+        """An instance written by :meth:`to_dict`."""
+        try:
+            return Instance(**{k: data[k] for k in ["statement", "start", "optimum", "points", "calls", "answers", "f_star", "value"]})
+        except (KeyError, TypeError):
+            raise UsageError("this is not a worst-case instance written by verify-rates.") from None
+
+
+def simplex(n: int) -> np.ndarray:
+    """n unit vectors in dimension n-1 that sum to zero (n = 2: +1 and -1)."""
+    if n == 1:
+        return np.zeros((1, 0))
+    centred = np.eye(n) - 1 / n
+    vectors = np.linalg.eigh(centred)[1][:, 1:] * np.sqrt(n)
+    return vectors * np.sqrt(1 / (n - 1))
+
+
+class ReplayWorld(World):
+    """The words on NumPy arrays, with recorded answers."""
+
+    reading = "a replay"
+
+    def __init__(self, instance: Instance, n: int) -> None:
+        self.instance, self.n = instance, n
+        self.corners = simplex(n) * np.sqrt(n - 1) / np.sqrt(max(n - 1, 1))
+        self.statement = instance.statement
+        self.script: tuple[bool, ...] = ()
+        self.tosses: list[Any] = []
+        self.asked = self.sent = 0
+        self.points = [{"x": self.array(p["x"]), "g": self.array(p["g"]), "f": p["f"]} for p in instance.points]
+        self.answers = [{k: self.array(a[k]) for k in ("v", "m")} for a in instance.answers]
+        self.scale = max([1e-300, *(float(np.abs(p["x"]).max(initial=0)) for p in self.points)])
+
+    def array(self, parts: Any) -> np.ndarray:
+        """Every worker's vector, (n, d), from mean and deviation."""
+        mean, dev = (np.asarray(p, float) for p in parts)
+        return np.hstack([np.tile(mean, (self.n, 1)), np.einsum("q,nu->nqu", dev, self.corners).reshape(self.n, -1)])
+
+    def state(self, parts: Any, kind: Kind) -> Any:
+        """A state field of that kind."""
+        if kind.is_queue:
+            return tuple(self.state(p, kind.item) for p in parts)
+        return self.array(parts)[0] if kind is Kind.SHARED else self.array(parts)
+
+    @property
+    def delta(self) -> float:
+        return self.statement["compressor"]["delta"]
+
+    def _all(self, v: Any) -> np.ndarray:
+        return np.tile(v, (self.n, 1)) if v.ndim == 1 else v
+
+    def _find(self, x: Any) -> dict[str, Any]:
+        x = self._all(x)
+        distances = [float(np.abs(p["x"] - x).max(initial=0)) for p in self.points]
+        k = int(np.argmin(distances))
+        if distances[k] > REPLAY_RTOL * max(self.scale, float(np.abs(x).max(initial=0))):
+            raise UsageError("the method evaluates a gradient where the instance recorded none; it belongs to another method or setting.")
+        return self.points[k]
+
+    def grad(self, x):
+        return self._find(x)["g"]
+
+    def gap(self, x):
+        return self._find(x)["f"] - self.instance.f_star
+
+    def mean(self, v):
+        return v.mean(axis=0)
+
+    def spread(self, v):
+        return self._all(v)
+
+    def compress(self, v):
+        rows = self._all(v)
+        for a in self.answers[self.sent :]:
+            if np.abs(a["v"] - rows).max(initial=0) <= REPLAY_RTOL * max(float(np.abs(a["v"]).max(initial=0)), self._message_scale):
+                self.sent = (self.sent + 1) % max(len(self.answers), 1)
+                return a["m"][0] if v.ndim == 1 else a["m"]
+        compressor = self.statement["compressor"] or {}
+        if compressor.get("delta") == 1 or compressor.get("Delta2") == 0 or not rows.any():
+            return v
+        raise UsageError("the method compresses a vector that the instance did not record; it belongs to another method or setting.")
+
+    @property
+    def _message_scale(self) -> float:
+        return max(float(np.abs(a["v"]).max(initial=0)) for a in self.answers)
+
+    def gossip(self, v):
+        mixing = self.statement["mixing"]
+        if mixing is None or mixing[0] != mixing[1]:
+            return self.refuse("gossip", "a spectrum alone gives no matrix to replay")
+        m = v.mean(axis=0)
+        return m + mixing[0] * (v - m)
+
+    def delay(self, q, v):
+        return (q, v) if not q else ((*q[1:], v), q[0])
+
+    def chance(self, p):
+        if p in (0, 1):
+            return p == 1
+        k = len(self.tosses)
+        outcome = self.script[k] if k < len(self.script) else True
+        self.tosses.append((p if outcome else 1 - p, outcome))
+        return outcome
+
+    def optimum(self):
+        return self.array(self.instance.optimum)[0]
+
+    def sqnorm(self, v):
+        return float(np.mean(np.sum(self._all(v) ** 2, axis=1)))
+
+    def consensus(self, x):
+        return x if x.ndim == 1 else x.mean(axis=0)
+
+    # --- checks of the record ----------------------------------------------------------------------------------------
+
+    def verify(self) -> None:
+        """Interpolation inequalities of every worker, and those of the compressor; UsageError on a violation."""
+        functions = get_class(self.statement["functions"])
+        L, mu = self.statement["L"], self.statement["mu"]
+        size = max([1e-300, *(abs(p["f"]) for p in self.points), L * self.scale**2])
+        if mu < L:
+            f = np.array([p["f"] for p in self.points])
+            origin = self.points[0]["x"]
+            for i in range(len(f)):
+                excess = f - f[i]
+                for x, g in (
+                    (np.array([(p["x"] - origin)[w] for p in self.points]), np.array([p["g"][w] for p in self.points]) / L)
+                    for w in range(self.n)
+                ):
+                    total = excess / L + sum(np.sum(u * v, axis=1) for u, v in functions.products(x, g, i, mu / L))
+                    if len(f) > 1 and total.max() * L > REPLAY_RTOL * size * len(f):
+                        raise UsageError("the recorded instance violates an interpolation inequality of its class.")
+        for a in self.answers:
+            sent, wanted = (float(np.mean(np.sum(v**2, axis=1))) for v in (a["m"] - a["v"], a["v"]))
+            compressor = self.statement["compressor"]
+            limits = [(1 - compressor["delta"]) * wanted] if "delta" in compressor else []
+            limits += [compressor["Delta2"]] if "Delta2" in compressor else []
+            if sent > min(limits) + REPLAY_RTOL * max(wanted, min(limits)):
+                raise UsageError("the recorded instance violates the compressor's inequality.")
+
+    def check_initial(self, initial: Any, states: list[Any], hyper: Any) -> None:
+        """The initial conditions; UsageError on a violation."""
+        from verify_rates.theory.worst_case.solve import initial_values
+
+        for value, limit in initial_values(initial, self.statement["initial_value"], states, self, hyper):
+            if value > limit * (1 + REPLAY_RTOL):
+                raise UsageError("the recorded instance violates its initial condition.")
+
+
+def record(
+    world: Any,
+    conic: Any,
+    builder: Any,
+    z: np.ndarray,
+    start: Any,
+    statement: dict[str, Any],
+    value: float,
+    **callables: Callable[..., Any],
+) -> Instance:
+    """Vectors from the Gram matrices (eigenvectors, exact zeros dropped) and everything the method met along them."""
+    from verify_rates.theory.worst_case.bounds import grams
+
+    R = np.sqrt(conic.radius2)
+    factors = []
+    for G in grams(conic, z):
+        values, vectors = np.linalg.eigh(G) if G.size else (np.zeros(0), np.zeros((0, 0)))
+        kept = values > 0
+        factors.append(R * vectors[:, kept] * np.sqrt(values[kept]))
+    scalars = z[sum(conic.sizes) :] * conic.radius2
+
+    def parts(v: Any) -> Any:
+        if isinstance(v, tuple):
+            return [parts(item) for item in v]
+        return [(c[0] @ F).tolist() for c, F in zip(builder.coordinates([v]), factors, strict=True)]
+
+    def number(form: Any) -> float:
+        return float(builder.form(form) @ np.concatenate([z[: sum(conic.sizes)] * conic.radius2, scalars])) + float(form.const)
+
+    f_star = world.f_star
+    return Instance(
+        statement=statement,
+        start={k: parts(v) for k, v in zip(start._fields, start, strict=True)},
+        optimum=parts(world.minimiser) if world.setting.functions.minimiser else None,
+        points=[{"x": parts(p.x), "g": parts(p.g), "f": number(p.f)} for p in world.points],
+        calls=list(world.evaluations),
+        answers=[{"v": parts(a.v), "m": parts(a.m)} for a in world.answers],
+        f_star=number(f_star),
+        value=value,
+        **callables,
+    )

@@ -1,0 +1,380 @@
+"""Exact worst cases of a method over a class of problems: :func:`worst_case`."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from verify_rates.solvers.kinds import check_kinds
+from verify_rates.solvers.measures import get_measure
+from verify_rates.solvers.method import Method, UsageError, get_method, nearest
+from verify_rates.theory.worst_case.algebra import Form, exact
+from verify_rates.theory.worst_case.assemble import Conic, assemble
+from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
+from verify_rates.theory.worst_case.bounds import Bound, lower, upper
+from verify_rates.theory.worst_case.classes import get_class
+from verify_rates.theory.worst_case.instance import record
+from verify_rates.theory.worst_case.interior import interior_point
+from verify_rates.theory.worst_case.result import WorstCase
+from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, taken
+
+TAKES = ("last", "best", "mean", "average_iterate")
+STARTS = ("standard", "free")
+# Margins (see backends) tried in turn, in normalised units: large enough to cover what the solver leaves, small enough not to be seen
+# at the accuracy that callers need (1e-6 relative).
+MARGINS = (1e-10, 1e-9, 1e-8, 1e-7)
+# A pair of ends further apart than this, relatively, is tried again with the measure scaled to its value.
+WIDE = 1e-8
+
+
+def worst_case(
+    method: str | Method,
+    hyper: dict[str, Any],
+    *,
+    steps: int,
+    functions: str = "smooth_strongly_convex",
+    L: Any = 1.0,
+    mu: Any = 0.0,
+    n: int | str = "any",
+    compressor: Any = None,
+    d: int | None = None,
+    mixing: Any = None,
+    zeta2_star: Any = 0.0,
+    initial: Any = "distance",
+    initial_value: Any = 1.0,
+    measure: str | Callable[..., Any] = "function_gap",
+    take: str = "last",
+    start: str = "standard",
+    solver: str = "CLARABEL",
+) -> WorstCase:
+    """The largest value of a measure after ``steps`` steps, over all problems of a class, dimensions, starts and compressors.
+
+    Solves the performance-estimation problem that the method's own step function defines.  Every worker has its own function of the
+    class, ``f`` is their average, and ``x*`` minimises ``f``.
+
+    Guarantee
+    ---------
+    ``upper`` is never below the worst case and ``lower`` is reached by ``instance`` (see :class:`WorstCase` for what ``rigorous``
+    covers).  Exact for one and for any number of exchangeable workers; an upper bound, and called so, for gossip with more than one
+    eigenvalue and for gaps of nonconvex averages.  Compressors that are random are covered in expectation (with ``take="best"``
+    too: the minimum of expectations).
+
+    Parameters
+    ----------
+    method, hyper : a method or its name, and its hyper-parameters; fractions and SymPy rationals stay exact.
+    steps : number of steps N, at least 1.
+    functions, L, mu : the class ("smooth_strongly_convex", where mu may be 0, or "smooth") and its constants.
+    n : "any" (every n >= 2 at once), 1, or a number.
+    compressor : ``{"delta": ...}``, ``{"Delta2": ...}`` or a compressor with ``constants(d)`` (then give ``d``).
+    mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology.
+    zeta2_star : ``mean_i ||grad f_i(x*)||^2`` at most; 0: a common minimiser; None: arbitrary.
+    initial, initial_value : a measure of the first state that is at most ``initial_value``; "gap_to_last" for ``f(x_0) - f(x_N)``;
+        or a list of ``(measure, value)``.
+    measure : a name or ``measure(s, w, h)``, linear in gaps and squared norms.
+    take : "last" (N), "best" (minimum over 0..N), "mean" (over 0..N-1), "average_iterate" (measure at the average of 0..N-1).
+    start : "standard" (as a run starts) or "free" (every field of the state arbitrary).
+    solver : "CLARABEL", or "cvxpy:NAME".
+
+    Errors
+    ------
+    UsageError on bad input; Unsupported where a word or a measure has no quadratic description.
+
+    Example
+    -------
+    >>> found = worst_case("gd", {"gamma": 1.0}, steps=2, L=1.0, n=1)
+    >>> abs(found.upper - 1 / 10) < 1e-7, found.exact, found.rigorous
+    (True, True, True)
+    """
+    began = time.perf_counter()
+    method = get_method(method)
+    values = _hypers(method, hyper)
+    setting = _setting(functions, L, mu, n, compressor, d, mixing, zeta2_star)
+    steps = _whole(steps, "steps", 1)
+    for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
+        if value not in known:
+            raise nearest(str(value), known, what)
+    measure_function = get_measure(measure)
+    check_kinds(method, method.hypers(**hyper))
+    world = PepWorld(setting)
+    first = world.start(method, values, start == "free")
+    objective, states = _objective(method, values, world, first, steps, measure_function, take)
+    for k, (value, limit) in enumerate(initial_values(initial, initial_value, states, world, values)):
+        if not isinstance(value, Form):
+            raise UsageError("an initial condition must be a measure of the state.")
+        world.constraints.append((f"initial {k}", value - limit))
+    world.finish(objective)
+    conic, builder = assemble(world, objective)
+    statement = _statement(method, hyper, steps, setting, initial, initial_value, measure, take, start)
+    common: dict[str, Any] = {
+        "exact": not world.relaxed,
+        "why": world.relaxed or _reason(setting),
+        "solver": solver,
+        "solver_version": version(solver),
+        "size": {"gram": list(conic.orders), "inequalities": conic.A.shape[0], "points": len(world.points)},
+        "statement": statement,
+    }
+    best = _best(conic, interior_point(world, conic, builder), solver)
+    conic, raw, top, low = best.conic, best.raw, best.top, best.low
+    if not raw.ok:
+        return _without_value(raw, common, time.perf_counter() - began)
+    high, reached = (conic.offset + conic.unit * end.value for end in (top, low))
+    instance = None
+    if not world.relaxed:
+        callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
+        instance = record(world, conic, builder, best.z, first, statement, reached, **callables)
+    duals = best.lam / conic.scales * conic.unit / conic.radius2
+    return WorstCase(
+        lower=-math.inf if world.relaxed else reached,
+        upper=high,
+        rigorous=best.verified,
+        status="solved" if best.verified else raw.status,
+        message=raw.message,
+        gap=high - reached,
+        seconds=time.perf_counter() - began,
+        multipliers=dict(zip(conic.names, duals.tolist(), strict=True)),
+        instance=instance,
+        **common,
+    )
+
+
+def _best(conic: Conic, inside: Any, solver: str) -> Solved:
+    """Solve with growing margins until both ends are verified, then once more with the measure scaled to its value if they are wide."""
+    best: Solved | None = None
+    for margin in (*MARGINS, 0.0):
+        found = _attempt(conic, inside, margin, solver)
+        if found.raw.ok and (best is None or not best.raw.ok or found.rank < best.rank):
+            best = found
+        best = best or found
+        if best.raw.ok and (best.verified or margin == 0):
+            break
+    assert best is not None
+    if best.raw.ok and 0 < best.top.value < 0.5 and best.top.value - best.low.value > WIDE * best.top.value:
+        closer = dataclasses.replace(conic, c=conic.c / best.top.value, unit=conic.unit * best.top.value)
+        found = _attempt(closer, inside, MARGINS[0], solver)
+        if found.raw.ok and found.rank < best.rank:
+            return found
+    return best
+
+
+@dataclass(frozen=True)
+class Solved:
+    """One solve and its two ends."""
+
+    conic: Conic
+    raw: Raw
+    top: Bound
+    low: Bound
+    lam: np.ndarray
+    z: np.ndarray
+
+    @property
+    def verified(self) -> bool:
+        return self.top.verified and (self.low.verified or bool(self.conic.mixed))
+
+    @property
+    def rank(self) -> tuple[bool, float]:
+        """Verified first, then the closer ends, in the measure's unit."""
+        return not self.verified, self.conic.unit * (self.top.value - self.low.value)
+
+
+def _attempt(conic: Conic, inside: Any, margin: float, solver: str) -> Solved:
+    raw = solve_conic(conic, margin, solver)
+    if not raw.ok:
+        nothing = Bound(math.nan, False, math.inf)
+        return Solved(conic, raw, nothing, nothing, raw.lam, raw.z)
+    (top, lam), (low, z) = upper(conic, raw), lower(conic, raw, inside)
+    return Solved(conic, raw, top, low, lam, z)
+
+
+def _without_value(raw: Any, common: dict[str, Any], seconds: float) -> WorstCase:
+    sentence = {
+        "unbounded": "no finite worst case: the initial condition does not control the measure in this class.",
+        "infeasible": "no instance satisfies the assumptions, so there is nothing to maximise over.",
+    }.get(raw.status, f"the solver failed ({raw.message}); try another one, for example solver='cvxpy:SCS'.")
+    return WorstCase(
+        lower=-math.inf, upper=math.inf, rigorous=False, status=raw.status, gap=math.inf, seconds=seconds, message=sentence, **common
+    )
+
+
+def _objective(method: Method, values: Any, world: PepWorld, first: Any, steps: int, measure: Any, take: str) -> tuple[Form, list[Any]]:
+    """The measure as a form, weighted over the branches of shared coins, and the states of the last branch."""
+
+    def least(forms: list[Any]) -> Form:
+        low = world.scalar(max(world.form_size(f) for f in forms))
+        world.constraints.extend((f"best {t}", low - f) for t, f in enumerate(forms))
+        return low
+
+    total = Form()
+    for weight, states in branches(method, values, world, first, steps):
+        value = taken(take, measure, states, world, values, least)
+        if not isinstance(value, Form):
+            raise UsageError(f"the measure returned {type(value).__name__}; it must be made of gap, sqnorm and numbers.")
+        total = total + weight * value
+    return total, states
+
+
+def initial_values(initial: Any, limit: Any, states: list[Any], world: Any, hyper: Any) -> list[tuple[Any, Any]]:
+    """Every initial condition as (value, limit)."""
+    if isinstance(initial, (list, tuple)):
+        pairs = [item if isinstance(item, (list, tuple)) else (item, limit) for item in initial]
+        if not pairs:
+            raise UsageError("an empty list of initial conditions bounds nothing; name at least one.")
+        return [end for name, value in pairs for end in initial_values(name, value, states, world, hyper)]
+    number = exact(limit)
+    if number <= 0:
+        raise UsageError(f"the value of an initial condition must be positive, not {limit!r}.")
+    limit = number if isinstance(world, PepWorld) else float(number)
+    if initial == "gap_to_last":
+        gap = get_measure("function_gap")
+        return [(gap(states[0], world, at_exact(hyper, 0)) - gap(states[-1], world, at_exact(hyper, 0)), limit)]
+    return [(get_measure(initial)(states[0], world, at_exact(hyper, 0)), limit)]
+
+
+# --- input -----------------------------------------------------------------------------------------------------------
+
+
+def _hypers(method: Method, hyper: dict[str, Any]) -> Any:
+    """The hyper-parameters checked as for a run, exact numbers kept exact."""
+    checked = method.hypers(**hyper)
+
+    def keep(name: str, value: Any) -> Any:
+        given = hyper.get(name, value)
+        if isinstance(value, list):
+            return [exact(v) for v in given]
+        if isinstance(value, int) or callable(value):
+            return value
+        return exact(given)
+
+    return checked._replace(**{name: keep(name, getattr(checked, name)) for name in checked._fields})
+
+
+def _whole(value: Any, name: str, least: int) -> int:
+    number = exact(value)
+    if number.denominator != 1 or number < least:
+        raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    return int(number)
+
+
+def _setting(functions: str, L: Any, mu: Any, n: Any, compressor: Any, d: int | None, mixing: Any, zeta2_star: Any) -> Setting:
+    cls = get_class(functions)
+    L, mu = _named("L", L), _named("mu", mu)
+    if L <= 0:
+        raise UsageError(f"L must be positive, not {float(L):g}.")
+    if mu < 0:
+        raise UsageError(f"mu must be at least 0, not {float(mu):g}.")
+    if mu > L:
+        raise UsageError(f"mu = {float(mu):g} exceeds L = {float(L):g}; no function is more convex than it is smooth.")
+    if mu and not cls.takes_mu:
+        raise UsageError(f"the class {cls.name!r} has no mu; leave it out.")
+    if zeta2_star is not None:
+        zeta2_star = _named("zeta2_star", zeta2_star)
+        if zeta2_star < 0:
+            raise UsageError(f"zeta2_star must be at least 0, not {float(zeta2_star):g}.")
+    workers = None if n == "any" else _whole(n, "n", 1)
+    spectrum, workers = _spectrum(mixing, workers)
+    delta, Delta2 = _compressor(compressor, d)
+    return Setting(cls, L, mu, workers, delta, Delta2, spectrum, zeta2_star)
+
+
+def _named(name: str, value: Any) -> Fraction:
+    try:
+        return exact(value)
+    except UsageError:
+        raise UsageError(f"{name} must be a finite number, not {value!r}.") from None
+
+
+def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fraction | None]:
+    if compressor is None:
+        return None, None
+    if hasattr(compressor, "constants"):
+        if d is None:
+            raise UsageError(f"the constants of compressor {compressor.name!r} depend on the dimension; give d.")
+        constants = compressor.constants(_whole(d, "d", 1))
+        if "delta" not in constants and "Delta2" not in constants:
+            raise UsageError(
+                f"compressor {compressor.name!r} is neither contractive nor absolute; unbiased ones keep a term omega/n and are not covered."
+            )
+        constants = {k: v for k, v in constants.items() if k in ("delta", "Delta2")}
+    else:
+        constants = dict(compressor)
+    for name in constants:
+        if name not in ("delta", "Delta2"):
+            raise nearest(name, ("delta", "Delta2"), "compressor constant")
+    if not constants:
+        raise UsageError("a compressor is given by delta or Delta2; an empty class cannot be used.")
+    delta, Delta2 = (None if constants.get(k) is None else _named(k, constants[k]) for k in ("delta", "Delta2"))
+    if delta is not None and not 0 < delta <= 1:
+        raise UsageError(f"delta must lie in (0, 1], not {float(delta):g}.")
+    if Delta2 is not None and Delta2 < 0:
+        raise UsageError(f"Delta2 must be at least 0, not {float(Delta2):g}.")
+    return delta, Delta2
+
+
+def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | None, int | None]:
+    """Eigenvalues on deviations, and the number of workers (a topology knows its own)."""
+    if mixing is None:
+        return None, n
+    if hasattr(mixing, "spectrum"):
+        if n not in (None, mixing.n):
+            raise UsageError(f"n = {n} workers do not fit a topology of {mixing.n}.")
+        values = [*map(float, mixing.spectrum)]
+        low, high = (exact(values[0]), exact(values[-2])) if len(values) > 1 else (Fraction(0), Fraction(0))
+        return (low, high), mixing.n
+    if isinstance(mixing, (tuple, list)):
+        if len(mixing) != 2:
+            raise UsageError("mixing is one number lam or a pair (lmin, lmax).")
+        low, high = (_named("mixing", v) for v in mixing)
+    else:
+        high = _named("mixing", mixing)
+        if high < 0:
+            raise UsageError("lam must be at least 0; give (lmin, lmax) for a range of eigenvalues.")
+        low = -high
+    if not -1 <= low <= high <= 1:
+        raise UsageError("eigenvalues of a mixing matrix lie in [-1, 1], the smaller first.")
+    return (low, high), n
+
+
+def _statement(
+    method: Method, hyper: dict[str, Any], steps: int, setting: Setting, initial: Any, value: Any, measure: Any, take: str, start: str
+) -> dict[str, Any]:
+    compressor = {k: float(v) for k, v in (("delta", setting.delta), ("Delta2", setting.Delta2)) if v is not None}
+    return {
+        "method": method.name,
+        "hyper": {k: _plain(v) for k, v in hyper.items()},
+        "steps": steps,
+        "functions": setting.functions.name,
+        "L": float(setting.L),
+        "mu": float(setting.mu),
+        "n": "any" if setting.n is None else setting.n,
+        "compressor": compressor or None,
+        "mixing": None if setting.mixing is None else [float(v) for v in setting.mixing],
+        "zeta2_star": None if setting.zeta2_star is None else float(setting.zeta2_star),
+        "initial": _plain(initial),
+        "initial_value": float(value),
+        "measure": _plain(measure),
+        "take": take,
+        "start": start,
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (list, tuple)):
+        return [_plain(v) for v in value]
+    if callable(value):
+        return getattr(value, "__name__", "callable")
+    if isinstance(value, (str, int)):
+        return value
+    return float(value)
+
+
+def _reason(setting: Setting) -> str:
+    if setting.n == 1:
+        return "one worker, interpolation conditions necessary and sufficient"
+    return "exchangeable workers with their own functions, conditions necessary and sufficient for every n >= 2"

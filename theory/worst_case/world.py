@@ -1,0 +1,315 @@
+"""The words of a step as a performance-estimation problem: running the step function on symbols collects its constraints.
+
+Every vector is mean plus deviation over the workers; inner products averaged over the workers are ``m'Gm + q'Dq`` with Gram
+matrices G, D >= 0.  A constraint is a :class:`Form` that must be at most 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, NamedTuple
+
+from verify_rates.solvers.method import UsageError, at
+from verify_rates.solvers.words import Kind, Unsupported, World
+from verify_rates.theory.worst_case.algebra import Form, Vec, exact, inner, sqnorm
+from verify_rates.theory.worst_case.classes import FunctionClass
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What is assumed: the class and its constants, the workers, the compressor's class, the mixing's spectrum."""
+
+    functions: FunctionClass
+    L: Fraction
+    mu: Fraction
+    n: int | None  # None: any number n >= 2 at once
+    delta: Fraction | None  # mean ||C(v)-v||^2 <= (1-delta) mean ||v||^2
+    Delta2: Fraction | None  # mean ||C(v)-v||^2 <= Delta2
+    mixing: tuple[Fraction, Fraction] | None  # eigenvalues on deviations lie between
+    zeta2_star: Fraction | None  # mean ||grad f_i(x*)||^2 at most; None: arbitrary
+
+
+class Point(NamedTuple):
+    """An evaluated point: where, every worker's gradient, the mean function value."""
+
+    x: Vec
+    g: Vec
+    f: Form
+
+
+class Answer(NamedTuple):
+    """What a compressor made of ``v``."""
+
+    v: Vec
+    m: Vec
+
+
+@dataclass
+class PepWorld(World):
+    """Collects basis vectors, evaluated points and constraints while a step function runs on :class:`Vec` values."""
+
+    setting: Setting
+    reading = "the worst case"
+    mean_units: list[float] = field(default_factory=list)  # size of every basis vector where positions have size 1
+    dev_units: list[float] = field(default_factory=list)
+    scalar_units: list[float] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    constraints: list[tuple[str, Form]] = field(default_factory=list)  # (name, form <= 0)
+    mixed: list[tuple[Vec, Vec]] = field(default_factory=list)  # deviations before and after
+    evaluations: list[int] = field(default_factory=list)  # the point of every call of grad, in order
+    answers: list[Answer] = field(default_factory=list)
+    script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
+    tosses: list[tuple[Fraction, bool]] = field(default_factory=list)
+    relaxed: str = ""  # why the value is an upper bound only
+
+    def __post_init__(self) -> None:
+        self._known: dict[Any, int] = {}
+        self._f_star: Form | None = None  # infimum of f where there is no minimiser, made when asked for
+        self.minimiser = self.basis(1.0, dev=False)  # x* itself; drops out of methods that do not know the origin
+        if self.setting.functions.minimiser:
+            self._g_star = self._gradient_at_minimiser()
+            self._store(Point(self.minimiser, self._g_star, Form()))
+
+    def _gradient_at_minimiser(self) -> Vec:
+        zeta2 = self.setting.zeta2_star
+        if self.setting.n == 1 or zeta2 == 0:
+            return Vec(shared=False)
+        g = self.basis(float(self.setting.L), shared=False, mean=False)
+        if zeta2 is not None:
+            self.constraints.append(("heterogeneity", sqnorm(g) - zeta2))
+        return g
+
+    @property
+    def delta(self) -> Fraction | float:
+        """The compressor's contraction constant, for measures that need it."""
+        if self.setting.delta is None:
+            raise UsageError("this measure needs the compressor's delta; give compressor={'delta': ...}.")
+        return self.setting.delta
+
+    # --- unknowns ----------------------------------------------------------------------------------------------------
+
+    def basis(self, unit: float, shared: bool = True, mean: bool = True, dev: bool = True) -> Vec:
+        """A new unknown vector of the given size."""
+        made = Vec(shared=shared)
+        if mean:
+            made.mean = {len(self.mean_units): Fraction(1)}
+            self.mean_units.append(unit)
+        if dev and not shared and self.setting.n != 1:
+            made.dev = {len(self.dev_units): Fraction(1)}
+            self.dev_units.append(unit)
+        return made
+
+    def scalar(self, unit: float) -> Form:
+        """A new unknown number of the given size."""
+        self.scalar_units.append(unit)
+        return Form(f={len(self.scalar_units) - 1: Fraction(1)})
+
+    def size(self, v: Vec) -> float:
+        """Largest coefficient times unit of a vector."""
+        sizes = [abs(float(c)) * self.mean_units[k] for k, c in v.mean.items()]
+        return max(sizes + [abs(float(c)) * self.dev_units[k] for k, c in v.dev.items()], default=0.0)
+
+    def form_size(self, form: Form) -> float:
+        """Largest coefficient times unit of a scalar, its constant left out."""
+        sizes = [abs(float(c)) * self.scalar_units[k] for k, c in form.f.items()]
+        return max(sizes + [abs(float(c)) * self.size(v) ** 2 for c, v in form.squares], default=0.0)
+
+    # --- points ------------------------------------------------------------------------------------------------------
+
+    def _store(self, point: Point) -> int:
+        self._known[point.x.key] = len(self.points)
+        self.points.append(point)
+        return len(self.points) - 1
+
+    def _evaluate(self, x: Vec) -> int:
+        key = x.key
+        if key not in self._known:
+            L = self.setting.L
+            if self.setting.functions.minimiser and self.setting.mu == L:  # then f_i is this one quadratic
+                r = Vec(x.mean, x.dev, False) - self.spread(self.minimiser)
+                g = L * r + self._g_star
+                return self._store(Point(x, g, L / 2 * sqnorm(r) + inner(self._g_star, r)))
+            f = self.scalar(float(L)) if self.points else Form()  # only differences of function values matter
+            return self._store(Point(x, self.basis(float(L), shared=False), f))
+        return self._known[key]
+
+    def value(self, x: Vec) -> Form:
+        """The mean function value at a point."""
+        return self.points[self._evaluate(x)].f
+
+    # --- words of a step ---------------------------------------------------------------------------------------------
+
+    def grad(self, x):
+        k = self._evaluate(x)
+        self.evaluations.append(k)
+        return self.points[k].g
+
+    def mean(self, v):
+        return Vec(v.mean)
+
+    def spread(self, v):
+        return Vec(v.mean, shared=False)
+
+    def compress(self, v):
+        delta, Delta2 = self.setting.delta, self.setting.Delta2
+        if delta is None and Delta2 is None:
+            raise UsageError("this method compresses; give compressor={'delta': ...} or {'Delta2': ...}.")
+        if delta == 1 or Delta2 == 0 or (not (v.mean or v.dev) and Delta2 is None):
+            return v
+        m = self.basis(self.size(v) or 1.0, shared=v.shared)
+        k = len(self.answers)
+        if delta is not None:
+            self.constraints.append((f"compressor {k}", sqnorm(m - v) - (1 - delta) * sqnorm(v)))
+        if Delta2 is not None:
+            self.constraints.append((f"absolute compressor {k}", sqnorm(m - v) - Delta2))
+        self.answers.append(Answer(v, m))
+        return m
+
+    def gossip(self, v):
+        if self.setting.mixing is None:
+            raise UsageError("this method mixes with its neighbours; give mixing=lam, (lmin, lmax) or a topology.")
+        low, high = self.setting.mixing
+        if low == high or not v.dev:
+            return Vec(v.mean, {k: low * c for k, c in v.dev.items() if low}, False)
+        fresh = self.basis(self.size(v), shared=False, mean=False)
+        self.mixed.append((Vec(dev=v.dev), Vec(dev=fresh.dev)))
+        self.relaxed = "the mixing matrix enters through its spectrum alone"
+        return Vec(v.mean, fresh.dev, False)
+
+    def delay(self, q, v):
+        return (q, v) if not q else ((*q[1:], v), q[0])
+
+    def chance(self, p):
+        p = exact(p)
+        if not 0 <= p <= 1:
+            raise UsageError(f"a probability lies between 0 and 1, not {float(p)}.")
+        if p in (0, 1):
+            return p == 1
+        k = len(self.tosses)
+        outcome = self.script[k] if k < len(self.script) else True
+        self.tosses.append((p if outcome else 1 - p, outcome))
+        return outcome
+
+    # --- words of a measure ------------------------------------------------------------------------------------------
+
+    def optimum(self):
+        if not self.setting.functions.minimiser:
+            return self.refuse("optimum", "a nonconvex function need not have a minimiser")
+        return self.minimiser
+
+    def gap(self, x):
+        f = self.value(x)
+        if self.setting.functions.minimiser:
+            return f
+        if self._f_star is None:
+            self._f_star = self.scalar(float(self.setting.L))
+        return f - self._f_star
+
+    @property
+    def f_star(self) -> Form:
+        """The infimum of f."""
+        return Form() if self._f_star is None else self._f_star
+
+    def finish(self, objective: Form) -> None:
+        """Add the constraints that concern all points: ``f* <= f(x) - ||grad f(x)||^2 / (2 L)`` at shared points, f being L-smooth."""
+        if self._f_star is None or not any(set(self._f_star.f) & set(form.f) for form in (objective, *(c for _, c in self.constraints))):
+            return
+        if self.setting.n != 1:
+            self.relaxed = "the lower bound on a nonconvex average enters through its own smoothness alone"
+        for k, (x, g, f) in enumerate(self.points):
+            if not x.dev:
+                self.constraints.append((f"lower bound {k}", sqnorm(self.mean(g)) / (2 * self.setting.L) + self._f_star - f))
+
+    def sqnorm(self, v):
+        return sqnorm(v)
+
+    def consensus(self, x):
+        return self.mean(x)
+
+    # --- start -------------------------------------------------------------------------------------------------------
+
+    def start(self, method: Any, hyper: Any, free: bool) -> Any:
+        """The first state: as a run starts, or every field arbitrary."""
+        tau = int(getattr(hyper, "tau", 0))
+
+        def zeros(kind: Kind) -> Any:
+            zero = Vec(shared=kind in (Kind.SHARED, Kind.SHARED_QUEUE))
+            return (zero,) * tau if kind.is_queue else zero
+
+        if not free:
+            return method.initial(self, self.basis(1.0) + self.minimiser, zeros)
+
+        def arbitrary(name: str, kind: Kind) -> Any:
+            shared = kind in (Kind.SHARED, Kind.SHARED_QUEUE)
+            if kind.is_queue:
+                return tuple(self.basis(1.0, shared) for _ in range(tau))
+            v = self.basis(1.0, shared)
+            return v + (self.minimiser if shared else self.spread(self.minimiser)) if name in method.start else v
+
+        return method.state(**{name: arbitrary(name, kind) for name, kind in method.kinds.items()})
+
+
+def run(method: Any, hyper: Any, world: Any, s: Any, steps: int) -> list[Any]:
+    """The states of one branch, first to last."""
+    states = [s]
+    for t in range(steps):
+        s = method.step(s, world, at_exact(hyper, t), t)
+        states.append(s)
+    return states
+
+
+def at_exact(h: Any, t: int) -> Any:
+    """The hyper-parameters of step t; fractions stay fractions."""
+    if any(callable(v) for v in h):
+        return at(h, t)
+    return type(h)(*(v[t] if isinstance(v, list) else v for v in h))
+
+
+def branches(method: Any, hyper: Any, world: Any, s: Any, steps: int) -> Iterator[tuple[Fraction, list[Any]]]:
+    """Every outcome of the shared coins with its probability; more than one for a single step only."""
+    todo: list[tuple[bool, ...]] = [()]
+    while todo:
+        world.script, world.tosses = todo.pop(), []
+        done = len(world.script)
+        states = run(method, hyper, world, s, steps)
+        if world.tosses and steps > 1:
+            raise Unsupported("the worst case of 'chance' over several steps: ask for one step of a Lyapunov function (steps=1)")
+        taken = tuple(outcome for _, outcome in world.tosses)
+        todo += [(*taken[:k], not taken[k]) for k in range(done, len(taken))]
+        weight = Fraction(1)
+        for p, _ in world.tosses:
+            weight *= p
+        yield weight, states
+
+
+def average(states: list[Any]) -> Any:
+    """The state whose fields are the averages over the given states."""
+
+    def mean(values: tuple[Any, ...]) -> Any:
+        if isinstance(values[0], tuple):
+            return tuple(mean(v) for v in zip(*values, strict=True))
+        return sum(values[1:], values[0]) / len(values)
+
+    return type(states[0])(*(mean(v) for v in zip(*states, strict=True)))
+
+
+Measure = Callable[[Any, Any, Any], Any]
+
+
+def taken(take: str, measure: Measure, states: list[Any], world: Any, hyper: Any, least: Callable[[list[Any]], Any]) -> Any:
+    """The measure of a trajectory: at the end, at best, on average, or at the average iterate; ``least`` takes minima."""
+    h = at_exact(hyper, len(states) - 1) if not _scheduled(hyper) else at_exact(hyper, max(0, len(states) - 2))
+    if take == "last":
+        return measure(states[-1], world, h)
+    if take == "average_iterate":
+        return measure(average(states[:-1]), world, h)
+    if take == "mean":
+        values = [measure(s, world, h) for s in states[:-1]]
+        return sum(values[1:], values[0]) / len(values)
+    return least([measure(s, world, h) for s in states])
+
+
+def _scheduled(hyper: Any) -> bool:
+    return any(isinstance(v, list) for v in hyper)
