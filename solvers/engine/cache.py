@@ -56,15 +56,22 @@ def package_key() -> str:
     return digest.hexdigest()[:20]
 
 
-@contextmanager
-def keyed(key: str) -> Iterator[None]:
-    """Functions decorated with ``cache=True`` inside are kept in the folder of that key."""
-    from numba.core import config
-
-    folder = root() / key
+def package_folder() -> pathlib.Path:
+    """The folder of the package's own compiled code, and above that of its users."""
+    folder = root() / package_key()
     _remove_old(folder.parent)
     folder.mkdir(exist_ok=True)
     os.utime(folder)
+    return folder
+
+
+@contextmanager
+def keyed(key: str = "") -> Iterator[None]:
+    """Functions decorated with ``cache=True`` inside are kept in the folder of that key, below the package's."""
+    from numba.core import config
+
+    folder = package_folder() / key
+    folder.mkdir(exist_ok=True)
     before, config.CACHE_DIR = config.CACHE_DIR, str(folder)
     try:
         yield

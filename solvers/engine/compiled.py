@@ -44,6 +44,7 @@ class CompiledWorld(NamedTuple):
     shared: Any
     x_star: Any
     f_star: Any
+    delta: Any
     sent: Any  # (1,) bits of all workers so far
 
 
@@ -59,6 +60,7 @@ class Parts(NamedTuple):
     shared: Any
     x_star: Any
     f_star: Any
+    delta: Any
     sent: Any
 
 
@@ -67,7 +69,7 @@ KERNELS = {"grad": types.FunctionType(GRAD), "value": types.FunctionType(VALUE),
 _MEMBERS: dict[str, Any] = {
     **{"n": types.int64, "d": types.int64, "t": types.int64, "exact": types.boolean, **KERNELS},
     **{"data": DATA, "params": VECTOR, "W": MATRIX, "gens": GENERATORS, "shared": GENERATOR},
-    **{"x_star": VECTOR, "f_star": types.float64, "sent": VECTOR},
+    **{"x_star": VECTOR, "f_star": types.float64, "delta": types.float64, "sent": VECTOR},
 }
 WORLD = types.NamedTuple([_MEMBERS[name] for name in CompiledWorld._fields], CompiledWorld)
 PARTS = types.NamedTuple([_MEMBERS[name] for name in Parts._fields], Parts)
@@ -75,6 +77,14 @@ STEP = types.void(VECTOR, WORLD, VECTOR, VECTOR)  # (state, world, hyper row, ne
 MEASURE = types.float64(VECTOR, WORLD, VECTOR)  # (state, world, hyper row)
 MEASURE_TYPE = types.FunctionType(MEASURE)
 MEASURES = types.ListType(MEASURE_TYPE)
+
+
+def _store(v, out):
+    for k, x in enumerate(v.flat):  # entry by entry: slice assignment compiles for a second, for its error message's sake
+        out[k] = x
+
+
+store = register_jitable(_store)
 
 
 # --- the words -------------------------------------------------------------------------------------------------------
@@ -136,7 +146,8 @@ def _spread(w, v):
     def spread(w, v):
         out = np.empty((w.n, w.d))
         for i in range(w.n):
-            out[i] = v
+            for j in range(w.d):
+                out[i, j] = v[j]
         return out
 
     return spread if _ndim(v) == 1 else None
@@ -178,9 +189,11 @@ def _delay(w, q, v):
         tau = q.shape[0]
         if tau == 0:
             return q, v.copy()
-        out = q[w.t % tau].copy()
         later = q.copy()
-        later[w.t % tau] = v
+        slot = later[w.t % tau]
+        out = slot.copy()
+        for index in np.ndindex(v.shape):
+            slot[index] = v[index]
         return later, out
 
     return delay if _ndim(q) == _ndim(v) + 1 else None
@@ -256,11 +269,13 @@ INTS = types.Array(types.int64, 1, "C")
 INPUTS = types.NamedTuple([VECTOR, MATRIX, INTS, types.Array(types.boolean, 1, "C"), INTS], Inputs)
 OUTPUTS = types.NamedTuple([MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX], Outputs)
 
-with cache.keyed(cache.package_key()):
+with cache.keyed():
 
     @njit(cache=True, nogil=True)
     def assemble(p, grad, value, compress, t, exact):
-        return CompiledWorld(p.n, p.d, t, exact, grad, value, p.data, compress, p.params, p.W, p.gens, p.shared, p.x_star, p.f_star, p.sent)
+        return CompiledWorld(
+            p.n, p.d, t, exact, grad, value, p.data, compress, p.params, p.W, p.gens, p.shared, p.x_star, p.f_star, p.delta, p.sent
+        )
 
     @njit(types.boolean(VECTOR), cache=True, nogil=True)
     def finite(v):
@@ -288,13 +303,14 @@ with cache.keyed(cache.package_key()):
                 for j in range(M):
                     values[j] = measures[j](s, assemble(parts, grad, value, compress, t, True), row)
             if recorded:
-                out.values[r] = values
+                store(values, out.values[r])
                 if out.states.shape[0] > 0:
-                    out.states[r] = s
+                    store(s, out.states[r])
                 given.control[1] = t
                 r += 1
             if recorded or given.every[1]:
-                out.best[:] = np.fmin(out.best, values)
+                for j in range(M):
+                    out.best[j] = np.fmin(out.best[j], values[j])
             if t == T:
                 break
             if recorded or given.every[0]:
@@ -305,7 +321,7 @@ with cache.keyed(cache.package_key()):
                 field_counts += 1
             step(s, assemble(parts, grad, value, compress, t, False), row, following)
             s, following = following, s
-        out.final[:] = s
+        store(s, out.final)
         if not good:
             out.means[:] = np.nan
             return False
@@ -365,7 +381,7 @@ def _unpacking(plan: Plan) -> list[str]:
 
 
 def _step_source(plan: Plan) -> str:
-    stores = [f"out[end_{name} - {name}.size : end_{name}].reshape({name}.shape)[:] = r.{name}" for name in plan.method.state._fields]
+    stores = [f"store(r.{name}, out[end_{name} - {name}.size : end_{name}])" for name in plan.method.state._fields]
     body = [*_unpacking(plan), "r = inner(s, w, h, w.t)", *stores]
     return "\n    ".join(["def outer(flat, w, row, out):", *body])
 
@@ -383,7 +399,13 @@ def _compile(plan: Plan, inner: Callable[..., Any], source: str, signature: Any)
     if key not in _known:
         for fn in [*cache.helpers(inner), inner]:
             _register(fn)
-        scope: dict[str, Any] = {"inner": inner, "State": plan.method.state, "Hyper": plan.method.hyper, "__name__": __name__}
+        scope: dict[str, Any] = {
+            "inner": inner,
+            "State": plan.method.state,
+            "Hyper": plan.method.hyper,
+            "store": store,
+            "__name__": __name__,
+        }
         exec(compile(source, __file__, "exec"), scope)  # a file that exists: Numba caches no other; the key sees the edits
         with cache.keyed(key):
             _known[key] = _readable(njit(signature, cache=True, nogil=True, error_model="numpy"), scope["outer"], inner)
@@ -442,7 +464,7 @@ def _job(plan: Plan, seed: tuple[int, int], step: Any, measures: Any) -> Job:
     x_star, f_star = plan.problem.constants.x_star, float(plan.problem.constants.f_star[0])
     x_star = np.full(plan.d, math.nan) if x_star is None else x_star
     data, params, W, x_star = type(data)(*map(_writable, data)), *map(_writable, (params, W, x_star))
-    parts = Parts(plan.n, plan.d, data, params, W, *_generators(plan, seed), x_star, f_star, np.zeros(1))
+    parts = Parts(plan.n, plan.d, data, params, W, *_generators(plan, seed), x_star, f_star, plan.delta, np.zeros(1))
     every = np.array([name in plan.track for name in ("mean", "best", "average")])
     given = Inputs(plan.start(), plan.table, plan.records, every, np.zeros(2, np.int64))
     out = Outputs(*plan.empty_trial()[:-1])

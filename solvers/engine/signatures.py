@@ -18,7 +18,7 @@ from numba.core import config
 from verify_rates.solvers.engine import cache
 from verify_rates.solvers.oracle import Data
 
-config.CACHE_DIR = str(cache.root() / cache.package_key())
+config.CACHE_DIR = str(cache.package_folder())
 
 
 def _array(dtype: Any, ndim: int) -> Any:
