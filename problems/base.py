@@ -194,9 +194,9 @@ class Problem(abc.ABC):
         std = down(std, 4)  # the roundings of the two quotients below
         return std * ratio, -std / ratio
 
+    @abc.abstractmethod
     def describe(self) -> dict[str, Any]:
-        """The options as a dict for JSON; ``get_problem(**problem.describe())`` makes the same problem again."""
-        return {"name": self.name, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}}
+        """A dict for JSON; ``get_problem(**problem.describe())`` makes the same problem again."""
 
 
 class Family(Problem):
@@ -206,6 +206,10 @@ class Family(Problem):
         super().__init_subclass__(**kwargs)
         if cls.name:
             FAMILIES[cls.name] = cls
+
+    def describe(self) -> dict[str, Any]:
+        """The name and all options."""
+        return {"name": self.name, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}}
 
     @abc.abstractmethod
     def _data(self) -> dict[str, np.ndarray]:
@@ -230,10 +234,10 @@ class Family(Problem):
         code = {"gaussian": 1.0, "two_point": 2.0}.get(self.noise, 0.0)
         header = [code, float(getattr(self, "batch", None) or 0), *self._levels, self.p]
         params = np.concatenate([header, found.pop("params", np.empty(0))])
-        return _filled(params=params, **found)
+        return filled(params=params, **found)
 
 
-def _filled(**arrays: Any) -> Data:
+def filled(**arrays: Any) -> Data:
     """Data with the slots given, in the type and memory order of the kernels, the others empty."""
     return Data(*(np.require(arrays.get(k, e), e.dtype, ["C", "W"]) for k, e in _EMPTY._asdict().items()))
 

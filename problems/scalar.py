@@ -102,7 +102,7 @@ class Huber(Shifted):
         return self._curve * xp.clip(r, -self.c, self.c) + self.mu * r
 
     def _constants(self) -> Constants:
-        """At the computed minimiser all workers' derivatives, being nondecreasing, are within n times the mean's residual of those at x*."""
+        """Derivatives are nondecreasing, so at the computed minimiser each is within n times the mean's residual of that at x*."""
         x = self._shifts[0].copy() if self._alike else self._bisected()
         g = self._full(x, np)
         error = gamma(self.n + 8) * np.max(np.abs(g) + self._curve * self.c + self.mu * np.abs(x - self._shifts), axis=0)
@@ -127,7 +127,7 @@ class Huber(Shifted):
         )
 
     def _spread_sup(self) -> float:
-        """``|phi'(x - s) - phi'(x - s')| <= L |s - s'|``, so the spread is at most ``L^2`` times the shifts' variance; clipping bounds it too."""
+        """``|phi'(x - s) - phi'(x - s')| <= L |s - s'|``: at most ``L^2`` times the shifts' variance; clipping bounds it too."""
         if self._alike:
             return 0.0
         spread = float(np.sum(np.var(self._shifts, axis=0)) + 8 * U * self.d * np.max(np.abs(self._shifts)) * self.shift)

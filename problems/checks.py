@@ -1,0 +1,237 @@
+"""Spot checks of a problem: are its gradients those of its value, and do its constants hold where we look?
+
+They can refute a declaration, never prove it.  What is measured below is a lower bound on the true constant (a Lipschitz ratio
+over a segment, a curvature, a sampled second moment), so a finding is an error of the declaration beyond the tolerances here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from verify_rates.solvers.method import UsageError
+
+SCALES = (0.0, 1e-2, 1.0, 10.0)  # distances of the points from x* (or 0)
+SEGMENT = 1e-3  # length of the segments over which gradients are compared, times 1 + ||x||
+POWER_STEPS = 40  # towards the direction of largest or smallest curvature
+RTOL = 1e-9  # rounding: gradients carry about 1e-14 of their size, divided by the segment and the curvature's share of it
+DIFFERENCE_RTOL = 1e-5  # central differences of the value: truncation (h^2) and rounding (u/h) balance at h = 1e-5
+SIGMAS = 6.0  # standard errors of a sampled mean; a correct declaration fails with probability 1e-9 a check
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One declaration that does not hold.
+
+    Attributes
+    ----------
+    what : name of the constant, or "grads".
+    declared, measured : the two numbers (measured is a bound that the truth cannot fall short of).
+    sentence : for the user.
+    """
+
+    what: str
+    declared: float
+    measured: float
+    sentence: str
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def check_constants(problem: Any, rng: np.random.Generator | None = None, points: int = 8, draws: int = 400) -> list[Finding]:
+    """Random and adversarial spot checks of a problem's gradients and of all its declared constants.
+
+    Gradients are compared with differences of the value; ``L``, ``mu``, ``L_max``, ``mu_min`` with the ratios along segments in the
+    direction of largest and smallest curvature (power iteration on differences of gradients); ``f_star`` with values along gradient
+    descent; ``x_star`` with its gradient and value; ``sigma2`` with sampled noise (and its mean with 0); ``zeta2`` at the points.
+
+    Parameters
+    ----------
+    problem : follows :class:`verify_rates.solvers.oracle.Oracle`.
+    rng : default: seed 0.
+    points : random points, besides x* and 0.
+    draws : stochastic gradients a point.
+
+    Returns
+    -------
+    The findings; empty where everything holds.  Errors: UsageError where shapes are wrong or numbers are not finite.
+
+    >>> from verify_rates.problems import get_problem
+    >>> check_constants(get_problem("quadratic", n=2, d=3))
+    []
+    """
+    rng = rng or np.random.default_rng(0)
+    _shapes(problem)
+    where = list(_points(problem, rng, points))
+    found = [f for f in _orderings(problem.constants) if f]
+    for check in (_gradients, _curvature, _minimum, _spread, _noise):
+        found += [f for f in check(problem, where, rng, draws) if f]
+    return _worst(found)
+
+
+def _worst(found: list[Finding]) -> list[Finding]:
+    """The finding furthest off for every declaration."""
+    worst: dict[str, Finding] = {}
+    for f in found:
+        if f.what not in worst or abs(f.measured - f.declared) > abs(worst[f.what].measured - worst[f.what].declared):
+            worst[f.what] = f
+    return list(worst.values())
+
+
+def _exceeds(what: str, declared: float | None, measured: float, tol: float) -> Finding | None:
+    if declared is None or not measured > declared + tol:
+        return None
+    return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at least {measured:.10g} was measured.")
+
+
+def _below(what: str, declared: float, measured: float, tol: float) -> Finding | None:
+    if not measured < declared - tol:
+        return None
+    return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at most {measured:.10g} was measured.")
+
+
+def _shapes(problem: Any) -> None:
+    x = np.zeros(problem.d)
+    g = problem.grads(x)
+    if getattr(g, "shape", None) != (problem.n, problem.d):
+        raise UsageError(
+            f"grads of {problem.name} must return shape ({problem.n}, {problem.d}), not {getattr(g, 'shape', type(g).__name__)}."
+        )
+    if not (np.all(np.isfinite(g)) and math.isfinite(float(problem.value(x)))):
+        raise UsageError(f"value and gradients of {problem.name} must be finite at 0.")
+    if np.abs(problem.grads(np.zeros((problem.n, problem.d))) - g).max() > RTOL * (1 + np.abs(g).max()):
+        raise UsageError(f"grads of {problem.name} differ between a shared point and the same point at every worker.")
+
+
+def _points(problem: Any, rng: np.random.Generator, points: int) -> Iterator[np.ndarray]:
+    centre = np.zeros(problem.d) if problem.constants.x_star is None else np.asarray(problem.constants.x_star)
+    yield np.zeros(problem.d)
+    yield centre
+    for k in range(points):
+        yield centre + SCALES[k % len(SCALES)] * rng.standard_normal(problem.d)
+
+
+def _orderings(c: Any) -> Iterator[Finding | None]:
+    yield _exceeds("mu_min", c.mu, c.mu_min, 0.0)
+    yield _exceeds("L", c.L_max, c.L, 0.0)
+    yield _exceeds("mu", c.L, c.mu, 0.0)
+    yield _exceeds("f_star", c.f_star[1], c.f_star[0], 0.0)
+    if c.sigma2_star is not None:
+        yield _exceeds("sigma2_sup", c.sigma2_sup, c.sigma2_star, RTOL * c.sigma2_star)
+    if c.zeta2_star is not None:
+        yield _exceeds("zeta2_sup", c.zeta2_sup, c.zeta2_star, RTOL * c.zeta2_star)
+    if c.convex and c.mu < 0:
+        yield Finding("convex", 1.0, c.mu, f"a convex problem has mu of at least 0, but {c.mu:g} is declared.")
+
+
+def _gradients(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    """Directional derivatives of the value by central differences."""
+    for x in where:
+        v = rng.standard_normal(problem.d)
+        v /= np.linalg.norm(v)
+        h = 1e-5 * (1 + float(np.linalg.norm(x)))
+        high, low = problem.value(x + h * v), problem.value(x - h * v)
+        slope, difference = float(problem.grads(x).mean(axis=0) @ v), (high - low) / (2 * h)
+        rounding = 16 * 2.0**-53 * problem.d * (abs(high) + abs(low)) / h
+        size = float(np.linalg.norm(problem.grads(x).mean(axis=0))) + h * min(abs(problem.constants.L), 1e300)
+        if not abs(slope - difference) <= DIFFERENCE_RTOL * size + rounding:
+            yield Finding(
+                "grads", difference, slope, f"the gradient along a direction is {slope:.8g}, but the value's slope is {difference:.8g}."
+            )
+
+
+def _curvature(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    c = problem.constants
+
+    def mean(X: np.ndarray) -> np.ndarray:
+        return problem.grads(X[0]).mean(axis=0)[None, :]
+
+    for x in where:
+        yield from _extremes("L", "mu", c.L, c.mu, mean, x[None, :], rng)
+        yield from _extremes("L_max", "mu_min", c.L_max, c.mu_min, problem.grads, np.tile(x, (problem.n, 1)), rng)
+
+
+def _extremes(high: str, low: str, L: float, mu: float, grads: Any, X: np.ndarray, rng: np.random.Generator) -> Iterator[Finding | None]:
+    """Power iteration per row on differences of gradients, plain and shifted: largest ratio, then smallest curvature."""
+    h = SEGMENT * (1 + float(np.linalg.norm(X[0])))
+    base = grads(X)
+    rounding = 64 * 2.0**-53 * (1 + float(np.abs(base).max())) * math.sqrt(X.shape[1]) / h
+
+    def along(V: np.ndarray) -> np.ndarray:
+        return (grads(X + h * V) - base) / h
+
+    V, D = _iterate(along, rng, X.shape)
+    ratio = float(np.linalg.norm(D, axis=1).max())
+    yield _exceeds(high, L, ratio, RTOL * abs(ratio) + rounding)
+    shift = ratio
+    V, _ = _iterate(lambda V: shift * V - along(V), rng, X.shape)
+    smallest = float(np.sum(V * along(V), axis=1).min())
+    yield _below(low, mu, smallest, RTOL * ratio + rounding)
+
+
+def _iterate(product: Any, rng: np.random.Generator, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
+    V = _normalised(rng.standard_normal(shape))
+    for _ in range(POWER_STEPS):
+        V = _normalised(product(V))
+    return V, product(V)
+
+
+def _normalised(V: np.ndarray) -> np.ndarray:
+    size = np.linalg.norm(V, axis=1, keepdims=True)
+    flat = np.full_like(V, 1 / math.sqrt(V.shape[1]))
+    return np.where(size > 0, V / np.where(size > 0, size, 1.0), flat)
+
+
+def _minimum(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    c = problem.constants
+    low, high = c.f_star
+    if c.x_star is not None:
+        value, g = problem.value(c.x_star), problem.grads(c.x_star)
+        size = float(np.abs(g).max()) + 1e-300
+        residual = float(np.linalg.norm(g.mean(axis=0)))
+        tol = 1e-7 * (size + min(c.L, 1e300) * (1 + float(np.linalg.norm(c.x_star))))
+        yield _exceeds("x_star", 0.0, residual, tol)
+        yield _exceeds("f_star", high, value, RTOL * (1 + abs(value)))
+    step = 1 / c.L if 0 < c.L < math.inf else 1e-3
+    for x in where:
+        for _ in range(50):
+            yield _below("f_star", low, problem.value(x), RTOL * (1 + abs(low)) if math.isfinite(low) else 0.0)
+            x = x - step * problem.grads(x).mean(axis=0)
+
+
+def _spread(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    c = problem.constants
+    for x in where:
+        g = problem.grads(x)
+        measured = float(np.mean(np.sum((g - g.mean(axis=0)) ** 2, axis=1)))
+        yield _exceeds("zeta2_sup", c.zeta2_sup, measured, RTOL * float(np.sum(g**2)))
+    if c.x_star is not None:
+        g = problem.grads(c.x_star)
+        yield _exceeds("zeta2_star", c.zeta2_star, float(np.mean(np.sum(g**2, axis=1))), RTOL * float(np.sum(g**2)) + 1e-24)
+
+
+def _noise(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    c = problem.constants
+    for x in where[1 : 1 + len(SCALES)]:
+        exact = problem.grads(x)
+        gens = [np.random.default_rng(seed) for seed in rng.integers(2**63, size=problem.n)]
+        samples = np.stack([problem.grads(x, gens) for _ in range(draws)]) - exact  # (draws, n, d)
+        squares = np.sum(samples**2, axis=2)
+        rounding = RTOL * float(np.sum(exact**2))
+        worker = squares.mean(axis=0)
+        error = squares.std(axis=0) / math.sqrt(draws)
+        i = int(np.argmax(worker - SIGMAS * error))
+        yield _exceeds("sigma2_sup", c.sigma2_sup, float(worker[i] - SIGMAS * error[i]), rounding)
+        if c.x_star is not None and np.array_equal(x, c.x_star):
+            yield _exceeds("sigma2_star", c.sigma2_star, float(worker.mean() - SIGMAS * np.linalg.norm(error) / problem.n), rounding)
+        allowed = c.sigma2_sup if c.sigma2_sup is not None and c.sigma2_sup < math.inf else 0.0  # a rare outcome may be missing
+        deviation = np.sqrt(np.maximum(samples.var(axis=0), allowed))
+        bias = np.abs(samples.mean(axis=0)) - SIGMAS * deviation / math.sqrt(draws)
+        far = float(bias.max())
+        if far > math.sqrt(rounding) + 1e-12:
+            yield Finding("grads", 0.0, far, f"stochastic gradients are biased: their mean is off by at least {far:.4g}.")
