@@ -227,6 +227,7 @@ class ScaledSign(BaseCompressor):
     """
 
     name: ClassVar[str] = "scaled_sign"
+    random: ClassVar[bool] = False
 
     def rows(self, v: Any, gens: Sequence[np.random.Generator], xp: Any) -> Any:
         scale = xp.sum(xp.abs(v), axis=1, keepdims=True) / v.shape[1]
@@ -286,6 +287,7 @@ class HardThreshold(BaseCompressor):
     """
 
     name: ClassVar[str] = "hard_threshold"
+    random: ClassVar[bool] = False
     lam: float
 
     def __post_init__(self) -> None:

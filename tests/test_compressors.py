@@ -159,6 +159,13 @@ def test_qsgd_moments_by_integration(levels):
     assert worst >= 0.1 * c.constants(d)["omega"]  # the bound is no accident of scale
 
 
+@pytest.mark.parametrize("spec", MEMBERS)
+def test_members_say_whether_they_draw(spec):
+    g = gens(1)
+    get_compressor(spec)(np.ones((1, 5)), g)
+    assert (g[0].bit_generator.state != gens(1)[0].bit_generator.state) == get_compressor(spec).random
+
+
 def test_tight_vectors():
     d, k = 8, 3
     equal, spike = np.ones((1, d)), np.eye(d)[:1]
