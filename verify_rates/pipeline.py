@@ -75,14 +75,14 @@ def check(
     settings = {"suite": suite, "seed": seed, "data": None if data is None else str(data), "files": names, "globs": list(globs)}
     tasks = [(claim_id, settings) for claim_id in chosen]
     results, interrupted = _run(tasks, min(jobs or os.cpu_count() or 1, max(1, len(tasks))), fresh, progress or (lambda event: None))
-    return Report([results[i] for i in chosen if i in results], {**settings, "interrupted": interrupted})
+    return Report([results[i] for i in chosen if i in results], settings, interrupted=interrupted)
 
 
 def select(globs: Iterable[str], files: Iterable[str] = ()) -> dict[str, Claim]:
     """The claims whose id matches a pattern, in order; every pattern has to match something."""
-    from verify_rates.userfile import load
+    from verify_rates.userfile import load_all
 
-    known = claims(*(load(f) for f in files))
+    known = claims(*load_all(files))
     patterns = list(globs)
     for pattern in patterns:
         if not fnmatch.filter(known, pattern):
@@ -97,9 +97,7 @@ def _probe(data: str | Path) -> None:
     problem_of({"name": "logistic", "data": str(data), "n": 1, "lam": 1e-2})
 
 
-def _run(
-    tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, progress: Progress
-) -> tuple[dict[str, Result], bool]:
+def _run(tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, progress: Progress) -> tuple[dict[str, Result], bool]:
     done: dict[str, Result] = {}
 
     def finished(result: Result) -> None:

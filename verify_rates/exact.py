@@ -1,0 +1,107 @@
+"""Evidence from exact worst cases: one parameter point of a claim, solved over the whole class."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from verify_rates.runs import NotApplicable, bound_at, define, hyper_of, measure_from, measure_path
+from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.words import Unsupported
+from verify_rates.theory.claims import Claim, Point
+from verify_rates.verdicts import RTOL_SDP, Check
+
+# Letters that start at 1 in a worst case: the initial condition is "this measure is at most 1".
+STARTS_AT_ONE = {"distance": "R2", "function_gap": "F0", "grad_norm": "G0"}
+KIND, PART = "worst case", "part of the worst case"
+
+
+def check_worst_case(claim: Claim, point: Point) -> Check:
+    """Solve the worst case of a claim at one parameter point and compare it with the bound.
+
+    Only a result whose two ends were verified is evidence; a lower end above the bound refutes when its instance, replayed on the
+    step function, reaches it.
+    """
+    from verify_rates.theory.worst_case.solve import worst_case
+
+    kind = PART if claim.partial else KIND
+    nothing = Check(kind, dict(point), None, math.nan, math.nan, claim.relation)
+    try:
+        values = define(claim, {"V0": 1.0, STARTS_AT_ONE.get(_initial_name(claim), "V0"): 1.0, **point})
+        problem = _problem(claim, values)
+        bound = bound_at(claim, values)
+        found = worst_case(claim.method, hyper_of(claim, values), **problem)
+    except NotApplicable as why:
+        return replace(nothing, status="not applicable", message=str(why))
+    except Unsupported as why:
+        return replace(nothing, status=f"not supported: {why}", message=str(why))
+    recipe = {"method": claim.method, "measure": measure_path(claim.measure), "initial": measure_path(claim.initial)}
+    status = "ok" if found.ok and found.rigorous else "not verified" if found.ok else f"{found.status}: {found.message}"
+    check = Check(
+        kind,
+        {**point, "n": problem["n"], "method": claim.method, "hyper": hyper_of(claim, values), "steps": problem["steps"]},
+        bound,
+        found.lower,
+        found.upper,
+        claim.relation,
+        status=status,
+        proves=not claim.partial and (found.exact or claim.relation == "<="),
+        rtol=RTOL_SDP,
+        solver=f"{found.solver} {found.solver_version}",
+        seconds=found.seconds,
+        message=f"{'exact worst case' if found.exact else 'upper bound'} in [{found.lower:.9g}, {found.upper:.9g}], the claim says {bound:.9g}",
+    )
+    if found.instance is None:
+        return check
+    witness = {"kind": KIND, "recipe": recipe, "instance": found.instance.to_dict(), "value": found.lower, "bound": bound}
+    return _replayed(replace(check, witness={**witness, "relation": claim.relation}))
+
+
+def _initial_name(claim: Claim) -> str:
+    return claim.initial if isinstance(claim.initial, str) else ""
+
+
+def _problem(claim: Claim, values: Mapping[str, Any]) -> dict[str, Any]:
+    setting = claim.setting
+    compressor = {k: values[k] for k in ("delta", "Delta2") if k in values} if setting.compressor else None
+    if setting.compressor == "unbiased":
+        raise UsageError(f"claim {claim.id}: a grid needs a contractive or absolute compressor; check unbiased ones by runs.")
+    return {
+        "steps": int(values["N"]),
+        "functions": setting.functions,
+        "L": values["L"],
+        "mu": values.get("mu", 0.0),
+        "n": int(values["n"]) if "n" in values else setting.n,
+        "compressor": compressor,
+        "zeta2_star": 0.0 if setting.shared_minimiser else values.get("zeta2_star"),
+        "initial": claim.initial,
+        "measure": claim.measure,
+        "take": claim.take,
+        "start": "free" if claim.free else "standard",
+    }
+
+
+def _replayed(check: Check) -> Check:
+    """The check with its witness run once: an instance that does not reach its value is no evidence of the lower end."""
+    assert check.witness is not None
+    try:
+        reached = replay_instance(check.witness["recipe"], check.witness["instance"])
+    except UsageError as error:
+        return replace(check, lower=-math.inf, witness=None, message=f"{check.message}; the instance does not replay ({error})")
+    lower = min(check.lower, reached)
+    return replace(check, lower=lower, witness={**check.witness, "value": lower})
+
+
+def replay_instance(recipe: Mapping[str, Any], instance: Mapping[str, Any]) -> float:
+    """Run the step function on a recorded worst-case instance; the measure that it reaches."""
+    from verify_rates.theory.worst_case.instance import Instance
+
+    initial = recipe["initial"]
+    made = replace(
+        Instance.from_dict(dict(instance)),
+        measure=measure_from(recipe["measure"]),
+        initial=initial if initial == "gap_to_last" else measure_from(initial),
+    )
+    return made.replay(recipe["method"])
