@@ -14,6 +14,7 @@ from typing import Any, get_args, get_type_hints
 from verify_rates.solvers.words import Kind
 
 _REGISTRY: dict[str, Method] = {}
+MOST_LISTED = 30  # names in one sentence
 
 
 class UsageError(ValueError):
@@ -24,7 +25,8 @@ def nearest(name: str, known: Iterable[str], what: str) -> UsageError:
     """The error for an unknown name, with the closest known ones."""
     known = sorted(known)
     close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
-    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"known are {', '.join(known) or 'none'}."
+    listed = ", ".join(known[:MOST_LISTED]) + (", ..." if len(known) > MOST_LISTED else "")
+    hint = f"did you mean {' or '.join(map(repr, close))}?" if close else f"known are {listed or 'none'}."
     return UsageError(f"unknown {what} {name!r}; {hint}")
 
 

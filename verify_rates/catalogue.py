@@ -18,12 +18,6 @@ from verify_rates.theory.claims import Claim, claims, collect
 
 Row = dict[str, Any]
 
-# name -> the world that gives the words their meaning there
-READINGS = {
-    "run": "verify_rates.solvers.engine.arrays:ArrayWorld",
-    "worst case": "verify_rates.theory.worst_case.world:PepWorld",
-}
-
 
 @dataclass(frozen=True)
 class Entry:
@@ -68,30 +62,47 @@ def readings(method: Method) -> dict[str, str]:
     """Per reading "yes", or the sentence that says why it does not apply to this method.
 
     >>> from verify_rates.solvers.method import get_method
-    >>> readings(get_method("gd"))["run"]
+    >>> readings(get_method("gd"))["quadratic"]
     'yes'
     """
-    used = check_kinds(method, method.hypers(**_sample(method.hyper)._asdict()))
-    return {name: _applies(path, used) for name, path in READINGS.items()}
+    return {name: _answer(read, method) for name, read in _READINGS.items()}
 
 
-def _applies(path: str, used: Iterable[str]) -> str:
-    module, _, name = path.partition(":")
-    world = getattr(importlib.import_module(module), name)
-    for word in used:
-        if getattr(world, word) is getattr(World, word):
-            return _refusal(world, word)
+def _answer(read: Callable[[Method], Any], method: Method) -> str:
+    try:
+        read(method)
+    except Unsupported as e:
+        return str(e)
     return "yes"
 
 
-def _refusal(world: type[World], word: str) -> str:
-    bare = object.__new__(world)
-    wanted = len(inspect.signature(getattr(World, word)).parameters) - 1
-    try:
-        getattr(bare, word)(*[None] * wanted)
-    except Unsupported as e:
-        return str(e)
-    raise AssertionError(f"{word} is not refused")
+def _by_words(world: type[World], method: Method) -> None:
+    """Refuse with the world's own sentence where it gives a word of the method no meaning."""
+    for word in check_kinds(method, method.hypers(**_sample(method.hyper)._asdict())):
+        if getattr(world, word) is getattr(World, word):
+            values = len(inspect.signature(getattr(World, word)).parameters) - 1
+            getattr(object.__new__(world), word)(*[None] * values)
+
+
+def _run(method: Method) -> None:
+    from verify_rates.solvers.engine.arrays import ArrayWorld
+
+    _by_words(ArrayWorld, method)
+
+
+def _worst_case(method: Method) -> None:
+    from verify_rates.theory.worst_case.world import PepWorld
+
+    _by_words(PepWorld, method)
+
+
+def _quadratic(method: Method) -> None:
+    from verify_rates.theory.quadratic import quadratic
+
+    quadratic(method)
+
+
+_READINGS: dict[str, Callable[[Method], Any]] = {"run": _run, "worst case": _worst_case, "quadratic": _quadratic}
 
 
 def _papers() -> dict[str, Any]:

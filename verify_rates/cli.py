@@ -30,7 +30,7 @@ class Front(click.Group):
     def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
         extra.pop("standalone_mode", None)
         try:
-            code = super().main(args, prog_name or "verify-rates", standalone_mode=False, **extra)
+            code = super().main(args, "verify-rates", standalone_mode=False, **extra)
         except click.ClickException as e:
             code = self._usage(e.format_message())
         except (UsageError, Unsupported) as e:
@@ -97,7 +97,7 @@ class Workers(Value):
         return value if value == "any" else super().convert(value, param, ctx)
 
 
-COUNT, NATURAL, NUMBER = Value(whole=True, least=1), Value(whole=True, least=0), Value()
+COUNT, NATURAL, NUMBER, WORKERS = Value(whole=True, least=1), Value(whole=True, least=0), Value(), Workers(whole=True, least=1)
 PAIRS = click.argument("pairs", nargs=-1, metavar="[KEY=VALUE]...")
 FROM = click.option(
     "--from", "files", multiple=True, metavar="FILE.py", help="A file with your own methods and claims; THIS RUNS THE PYTHON CODE IN IT."
@@ -123,9 +123,9 @@ def main(ctx: click.Context) -> int | None:
 
 
 def _load(files: Sequence[str]) -> list[Any]:
-    from verify_rates.userfile import load
+    from verify_rates.userfile import load_all
 
-    return [load(f) for f in files]
+    return load_all(files)
 
 
 def _writable(path: str | None) -> None:
@@ -139,11 +139,17 @@ def _writable(path: str | None) -> None:
         raise UsageError(f"cannot write {path!r}: it is a folder, or its folder cannot be written.")
 
 
-def _console() -> Any:
+def _print(table: Any) -> None:
+    """A rich table on stdout; where that is no terminal, as wide as it needs to be and without trailing blanks."""
     from rich.console import Console
 
-    console = Console(highlight=False, soft_wrap=False)
-    return console if console.is_terminal else Console(highlight=False, width=200)
+    console = Console(highlight=False)
+    if console.is_terminal:
+        return console.print(table)
+    wide = Console(highlight=False, width=200, no_color=True)
+    with wide.capture() as capture:
+        wide.print(table)
+    return click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
 
 
 def _print_json(data: Any) -> None:
@@ -164,7 +170,7 @@ def _print_rows(rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
         table.add_column(name, no_wrap=k == 0)
     for row in rows:
         table.add_row(*(Text(str(v)) for v in row.values()))
-    _console().print(table)
+    _print(table)
 
 
 def _print_facts(facts: Mapping[str, Any]) -> None:
@@ -176,7 +182,7 @@ def _print_facts(facts: Mapping[str, Any]) -> None:
     table.add_column()
     for name, value in facts.items():
         table.add_row(name, Text(str(value)))
-    _console().print(table)
+    _print(table)
 
 
 # --- check and replay -------------------------------------------------------------------------------------------------
@@ -207,7 +213,7 @@ def check(globs, suite, files, data, json_out, junit, seed, jobs, strict, fresh,
             raise UsageError(f"there is no file {file!r}; give the path of a Python file.")
     report = _checked(globs, strict, suite=suite, files=files, data=data, seed=seed, jobs=jobs, fresh=fresh)
     _deliver(report, json_out, junit)
-    _keep_witnesses(report, witness_dir)
+    _keep_witnesses(report, witness_dir, files)
     return report.exit_code
 
 
@@ -235,7 +241,7 @@ def _deliver(report: Any, json_out: str | None, junit: str | None) -> None:
     if json_out == "-":
         click.echo(report.dumps(), nl=False)
     elif len(report):
-        _console().print(report.table())
+        _print(report.table())
         click.echo(report.summary())
     for line in report.remarks():
         say(line)
@@ -247,18 +253,22 @@ def _deliver(report: Any, json_out: str | None, junit: str | None) -> None:
         save(report, junit)
 
 
-def _keep_witnesses(report: Any, folder: str | None) -> None:
+def _keep_witnesses(report: Any, folder: str | None, files: Sequence[str]) -> None:
     """A refuted claim's witness as a file, and the command that replays it."""
     import json
 
     from verify_rates.store import cache_folder, write_atomically
+    from verify_rates.theory.claims import collect
     from verify_rates.verdicts import Verdict, _plain
+    from verify_rates.witness import stored
 
+    owners = {c.id: str(Path(f).resolve()) for f, module in zip(files, _load(files), strict=True) for c in collect(module)}
     for r in report.results:
         if r.verdict is Verdict.REFUTED and r.witness:
             path = (Path(folder) if folder else cache_folder() / "witnesses") / f"{_file_name(r.claim.id)}.json"
+            made = stored(r.claim.id, r.witness, owners.get(r.claim.id, ""))
             try:
-                write_atomically(path, json.dumps(_plain(r.witness), indent=1) + "\n")
+                write_atomically(path, json.dumps(_plain(made), indent=1) + "\n")
             except OSError as e:
                 raise UsageError(f"cannot write the witness {str(path)!r}: {e.strerror or e}.") from None
             say(f"{r.claim.id} is refuted; replay it with: verify-rates replay {path}")
@@ -335,6 +345,133 @@ def show(name, files, as_json):
         if e.source:
             click.echo(f"\n{e.source.rstrip()}")
     return None
+
+
+# --- single readings --------------------------------------------------------------------------------------------------
+
+
+@main.command(name="worst-case")
+@click.argument("method")
+@PAIRS
+@click.option("--steps", type=COUNT, required=True, help="Steps N.")
+@click.option("--functions", default="smooth_strongly_convex", show_default=True, help="Class of every worker's function, or smooth.")
+@click.option("--L", "L", type=NUMBER, default=1.0, show_default=True, help="Smoothness.")
+@click.option("--mu", type=NUMBER, default=0.0, show_default=True, help="Strong convexity (0: convex).")
+@click.option("--n", type=WORKERS, default="any", show_default=True, help="Workers; any means every n >= 2 at once.")
+@click.option("--delta", type=NUMBER, help="The compressor is contractive: E||C(v)-v||^2 <= (1-delta)||v||^2.")
+@click.option("--Delta2", "Delta2", type=NUMBER, help="The compressor is absolute: E||C(v)-v||^2 <= Delta2.")
+@click.option("--mixing", type=NUMBER, help="Bound on the absolute eigenvalues of the mixing matrix on deviations.")
+@click.option(
+    "--zeta2-star", type=NUMBER, default=0.0, show_default=True, help="Heterogeneity mean_i ||grad f_i(x*)||^2 (0: common minimiser)."
+)
+@click.option("--initial", default="distance", show_default=True, help="Measure that is at most 1 at the start.")
+@click.option("--measure", default="function_gap", show_default=True, help="Measure that is maximised.")
+@click.option("--take", default="last", show_default=True, help="last, best, mean or average_iterate.")
+@click.option("--start", default="standard", show_default=True, help="standard, or free: every field of the state is arbitrary.")
+@click.option("--solver", default="CLARABEL", show_default=True, help="CLARABEL, or cvxpy:NAME.")
+@FROM
+@AS_JSON
+def worst_case(method, pairs, delta, Delta2, files, as_json, **given):
+    """The exact worst case of METHOD over a class of functions, for example: worst-case gd gamma=1/L --steps 5 --L 2.
+
+    Exits with 4 when the solver could not settle it.
+    """
+    from verify_rates.arguments import hyper
+
+    modules = _load(files)
+    from verify_rates.theory.worst_case.solve import worst_case as solve
+
+    classes = {k: v for k, v in (("delta", delta), ("Delta2", Delta2)) if v is not None}
+    known = {"L": given["L"], "mu": given["mu"], **classes} | ({"eps": 1 - delta} if delta is not None else {})
+    known |= {} if given["n"] == "any" else {"n": given["n"]}
+    given |= {k: _measure(given[k], modules) for k in ("measure", "initial")}
+    found = solve(method, hyper(pairs, known), compressor=classes or None, **given)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        click.echo(str(found))
+        _print_facts({"solver": f"{found.solver} {found.solver_version}, {found.status}, {found.seconds:.2g} s", **found.statement})
+    return 4 if found.status in ("failed", "inaccurate") else 0
+
+
+def _measure(name: str, modules: Sequence[Any]) -> Any:
+    """A function of the user's files by that name, else the name."""
+    return next((vars(m)[name] for m in modules if callable(vars(m).get(name))), name)
+
+
+@main.command()
+@click.argument("method")
+@PAIRS
+@click.option(
+    "--problem", help="A problem with options, as 'quadratic(L=1, mu=0.1)' (default: quadratic, or logistic where --data is given)."
+)
+@click.option("--data", metavar="FILE", help="LIBSVM file, breast_cancer or digits, for a problem on data.")
+@click.option("--compressor", help="A compressor with parameters, as 'topk(k=10)'.")
+@click.option("--topology", help="A graph for gossip, as ring or 'torus(rows=2)'.")
+@click.option("--workers", type=COUNT, help="Number of workers n.")
+@click.option("--steps", type=COUNT, required=True, help="Steps T.")
+@click.option("--seeds", type=COUNT, default=1, show_default=True, help="Number of independent runs.")
+@click.option("--seed", type=NATURAL, default=0, show_default=True, help="Seed that all runs share.")
+@click.option("--engine", default="numba", show_default=True, help="numba, numpy or cupy.")
+@click.option("--measure", "measures", multiple=True, default=["function_gap"], show_default=True, help="May be given several times.")
+@click.option("--every", type=COUNT, help="Steps between two records (default: at most 200 records).")
+@click.option("--jobs", type=COUNT, help="Threads (default: all processors).")
+@click.option("--plot", metavar="FILE", help="Draw the measures against the steps (png, pdf or svg).")
+@FROM
+@AS_JSON
+def simulate(method, pairs, problem, data, workers, measures, plot, files, as_json, **given):
+    """Run METHOD, for example: simulate ef_sgd gamma=1/L --problem logistic:data=digits --compressor topk:5 --steps 500.
+
+    Values may use the problem's constants L, L_max, mu, mu_min and n.
+    """
+    from verify_rates.arguments import hyper
+    from verify_rates.arguments import problem as made
+
+    _writable(plot)
+    modules = _load(files)
+    from verify_rates.plots import check_format, draw_history
+    from verify_rates.solvers.engine.run import simulate as run
+
+    check_format(plot)
+    more = {k: v for k, v in (("n", workers), ("data", data)) if v is not None}
+    chosen = made(problem or ("logistic" if data else "quadratic"), **more)
+    known = chosen.constants._asdict() | {"n": chosen.n}
+    letters = {k: v for k, v in known.items() if k in ("L", "L_max", "mu", "mu_min", "n")}
+    history = run(method, chosen, hyper(pairs, letters), measures=[_measure(m, modules) for m in measures], **given)
+    if plot:
+        draw_history(history, plot)
+    if as_json:
+        _print_json(_history(history))
+    else:
+        _print_history(history)
+
+
+RECORDS_SHOWN = 12
+
+
+def _history(history: Any) -> dict[str, Any]:
+    import dataclasses
+
+    return {f.name: getattr(history, f.name) for f in dataclasses.fields(history)}
+
+
+def _print_history(history: Any) -> None:
+    """A few steps of the history: the median over the seeds and its range."""
+    import numpy as np
+
+    shown = np.unique(np.linspace(0, len(history.steps) - 1, min(RECORDS_SHOWN, len(history.steps))).round().astype(int))
+    rows = []
+    for k in shown:
+        row = {"step": int(history.steps[k]), "round": f"{history.rounds[k]:g}", "bits sent": f"{history.bits[:, k].mean():.6g}"}
+        for name, values in history.values.items():
+            at = values[:, k]
+            row[name] = f"{np.median(at):.6g}" + (f"  [{at.min():.3g}, {at.max():.3g}]" if len(at) > 1 else "")
+        rows.append(row)
+    settings = history.settings
+    _print_facts({k: settings[k] for k in ("method", "hyper", "problem", "compressor", "topology", "n", "d", "engine") if settings.get(k)})
+    _print_rows(rows)
+    if history.diverged.any():
+        say(f"warning: {int(history.diverged.sum())} of {len(history.diverged)} runs left the finite numbers.")
 
 
 # --- doctor -----------------------------------------------------------------------------------------------------------

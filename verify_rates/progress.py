@@ -1,7 +1,7 @@
 """Progress on stderr: a live bar on a terminal, plain lines elsewhere.
 
-The pipeline calls it with events, plain dicts: ``{"event": "start", "total": n}``, then for every claim
-``{"event": "claim", "id": id}`` when its checks begin and ``{"event": "done", "id": id, "verdict": text, "seconds": s, "cached": bool}``.
+The pipeline calls it with events: ``{"event": "started", "id": ..., "total": ...}`` when a claim's checks begin and
+``{"event": "finished", "id": ..., "done": ..., "total": ..., "result": Result}`` when its verdict is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class Progress:
 
         self._console = Console(stderr=True, highlight=False)
         self._quiet, self._bar, self._task = quiet, None, None
-        self._done = self._total = 0
+        self._done = 0
         self._last = 0.0
 
     def __enter__(self) -> Self:
@@ -41,23 +41,17 @@ class Progress:
             self._bar.stop()
 
     def __call__(self, event: dict[str, Any]) -> None:
-        kind = event.get("event")
-        if kind == "start":
-            self._total = event["total"]
-        elif kind == "done":
-            self._done += 1
+        self._done = event.get("done", self._done)
         if self._bar is not None:
-            note = {"claim": "id", "done": "id"}.get(str(kind))
-            self._bar.update(self._task, total=self._total, completed=self._done, description=str(event[note]) if note else "")
-        elif not self._quiet:
-            self._plain(event, str(kind))
+            self._bar.update(self._task, total=event["total"], completed=self._done, description=event["id"])
+        elif event["event"] == "finished" and not self._quiet:
+            self._plain(event)
 
-    def _plain(self, event: dict[str, Any], kind: str) -> None:
+    def _plain(self, event: dict[str, Any]) -> None:
         import time
 
         now = time.monotonic()
-        if kind == "done" and (now - self._last >= PLAIN_EVERY or self._done == self._total):
+        if now - self._last >= PLAIN_EVERY or self._done == event["total"]:
             self._last = now
-            self._console.print(
-                f"{self._done} of {self._total} claims checked, last {event['id']}: {event.get('verdict', '')}", soft_wrap=True
-            )
+            last = f"{event['id']}: {event['result'].verdict.value}"
+            self._console.print(f"{self._done} of {event['total']} claims checked, last {last}", soft_wrap=True)

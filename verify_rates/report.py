@@ -226,7 +226,8 @@ def checked_by(r: Result) -> str:
 
 def source(r: Result) -> str:
     """Where the claim stands; what was recalled or derived is never shown as the paper's theorem."""
-    return r.claim.source if r.claim.provenance == "paper" else f"{r.claim.provenance}: {r.claim.source}"
+    c = r.claim
+    return c.source if c.provenance in ("paper", c.source) else f"{c.provenance}: {c.source}"
 
 
 @lru_cache(maxsize=1)

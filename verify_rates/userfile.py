@@ -7,10 +7,11 @@ import hashlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
-from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.method import UsageError, methods
 
 _PREFIX = "verify_rates_user_"  # compiled code is cached under the module's name and workers import it by that name
 _LOADED: dict[Path, tuple[str, ModuleType]] = {}
@@ -47,12 +48,25 @@ def load(path: str | Path) -> ModuleType:
     if known is not None and known[0] == stamp:
         return known[1]
     _forget(sources)
+    methods()  # the package's own come first, so that a name the user takes twice is refused at the user's line
     before = set(sys.modules)
     module = _run(file)
     _NEIGHBOURS.update(set(sys.modules) - before)
     _check_neighbours(file, sources)
     _LOADED[file] = (stamp, module)
+    if getattr(sys.modules.get(file.stem), "__name__", _PREFIX).startswith(_PREFIX):
+        sys.modules[file.stem] = module  # so that a claim's check "my_theory:function" finds the functions beside it
     return module
+
+
+def load_all(paths: Iterable[str | Path]) -> list[ModuleType]:
+    """The modules of several files; UsageError where two different files have one name."""
+    files = list(paths)
+    for i, a in enumerate(files):
+        for b in files[:i]:
+            if Path(a).stem == Path(b).stem and Path(a).resolve() != Path(b).resolve():
+                raise UsageError(f"{str(b)!r} and {str(a)!r} have the same name; rename one of them.")
+    return [load(f) for f in files]
 
 
 def module_name(path: str | Path) -> str:
