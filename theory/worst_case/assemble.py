@@ -117,22 +117,21 @@ class Assembler:
         return np.concatenate([weights @ self.gram(U, U), values])
 
     def interpolation(self) -> tuple[sp.csr_array, list[str]]:
-        """Rows ``f_j - f_i + ... <= 0`` of all ordered pairs of points, in units where L = 1."""
-        world, L = self.world, float(self.world.setting.L)
-        kappa = float(world.setting.mu / world.setting.L)
-        if kappa == 1:
+        """Rows ``v_j - v_i + ... <= 0`` of all ordered pairs of points, in units where the shifted L is 1."""
+        world, width = self.world, self.world.setting.width
+        if not width:
             return sp.csr_array((0, sum(k * (k + 1) // 2 for k in self.orders) + self.scalars)), []
         x = self.coordinates([_minus(p.x, world.points[0].x) for p in world.points])
-        g = tuple(a / L for a in self.coordinates([p.g for p in world.points]))
-        f = np.array([self.form(p.f) for p in world.points]) / L
+        h = tuple(a / width for a in self.coordinates([p.h for p in world.points]))
+        v = np.array([self.form(p.v) for p in world.points]) / width
         blocks, names = [], []
-        for i in range(len(f)):
-            rows = f - f[i]
-            parts = [world.setting.functions.products(x[p], g[p], i, kappa) for p in (0, 1)]
+        for i in range(len(v)):
+            rows = v - v[i]
+            parts = [world.setting.functions.products(x[p], h[p], i, world.setting.kappa) for p in (0, 1)]
             for (um, vm), (ud, vd) in zip(*parts, strict=True):
                 rows[:, : -self.scalars or None] += self.gram((um, ud), (vm, vd))
             blocks.append(sp.csr_array(np.delete(rows, i, axis=0)))
-            names += [f"interpolation {i} {j}" for j in range(len(f)) if j != i]
+            names += [f"interpolation {i} {j}" for j in range(len(v)) if j != i]
         return sp.csr_array(sp.vstack(blocks, format="csr")), names
 
     def mixing(self) -> tuple[sp.csr_array, sp.csr_array]:
@@ -187,7 +186,10 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
     extra = [builder.form(form) for _, form in world.constraints]
     A = sp.csr_array(sp.vstack([A, sp.csr_array(np.array(extra).reshape(len(extra), A.shape[1]))], format="csr"))
     b = np.concatenate([np.zeros(len(names)), [-float(form.const) / radius2 for _, form in world.constraints]])
-    scales = np.maximum(abs(A).max(axis=1).toarray().ravel(), np.finfo(float).tiny)
+    scales = abs(A).max(axis=1).toarray().ravel()
+    bounds_nothing = (scales == 0) & (b >= 0)
+    own = np.concatenate([np.full(len(names), world.setting.width), np.ones(len(extra))])[~bounds_nothing]
+    A, b, scales = A[~bounds_nothing], b[~bounds_nothing], np.where(scales == 0, 1.0, scales)[~bounds_nothing]
     E, P = builder.mixing()
     conic = Conic(
         c=builder.form(objective) / unit,
@@ -200,7 +202,7 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
         unit=unit * radius2,
         offset=float(objective.const),
         radius2=radius2,
-        names=(*names, *(name for name, _ in world.constraints)),
-        scales=scales * np.concatenate([np.full(len(names), float(world.setting.L)), np.ones(len(extra))]),
+        names=tuple(np.array([*names, *(name for name, _ in world.constraints)], dtype=object)[~bounds_nothing]),
+        scales=scales * own,
     )
     return conic, builder

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -52,25 +53,46 @@ def slacks(conic: Conic, lam: np.ndarray, nu: np.ndarray, S: np.ndarray) -> tupl
     return matrices, total[nG + nD :]
 
 
-def upper(conic: Conic, raw: Raw) -> tuple[Bound, np.ndarray]:
+@dataclass(frozen=True)
+class Dual:
+    """Repaired multipliers with their bound and the least eigenvalues of their slack matrices."""
+
+    bound: Bound
+    lam: np.ndarray
+    nu: np.ndarray
+    S: np.ndarray
+    least: tuple[float, ...]
+
+
+def upper(conic: Conic, raw: Raw) -> Dual:
+    """The bound that a solver's multipliers give."""
+    return _evaluated(conic, raw.z, *multipliers(conic, raw))
+
+
+def _evaluated(conic: Conic, z: np.ndarray, lam: np.ndarray, nu: np.ndarray, S: np.ndarray) -> Dual:
     """Weak duality: every feasible z has ``c'z <= b'lam`` once the slack matrices are semidefinite and the scalars balance.
 
     What is left over (nothing, if verified) is estimated at the solver's primal point and added.
     """
-    lam, nu, S = multipliers(conic, raw)
     matrices, residual = slacks(conic, lam, nu, S)
-    defect, estimate, verified = 0.0, 0.0, True
-    for M, G in zip(matrices, grams(conic, raw.z), strict=True):
-        if M.size:
-            least = np.linalg.eigvalsh(M)[0]
-            verified &= bool(least >= ROUNDING * max(1.0, np.abs(M).max()))
-            defect = max(defect, -least)
-            estimate += max(0.0, -least) * np.trace(G)
-    scale = 1 + np.abs(lam).sum()
-    verified &= bool(np.all(np.abs(residual) <= ROUNDING * scale))
-    estimate += np.abs(residual) @ np.abs(raw.z[sum(conic.sizes) :])
+    least = tuple(float(np.linalg.eigvalsh(M)[0] - _rounding(M)) if M.size else math.inf for M in matrices)
+    verified = min(least) >= 0 and bool(np.all(np.abs(residual) <= ROUNDING * (1 + np.abs(lam).sum())))
+    estimate = sum(max(0.0, -low) * np.trace(G) for low, G in zip(least, grams(conic, z), strict=True) if G.size)
+    estimate += np.abs(residual) @ np.abs(z[sum(conic.sizes) :])
     value = conic.b @ lam + (0.0 if verified else 2 * estimate) + ALLOWANCE * (np.abs(conic.b) @ lam)
-    return Bound(float(value), verified, float(max(defect, np.abs(residual).max(initial=0.0)))), lam
+    defect = max(-min(least), float(np.abs(residual).max(initial=0.0)), 0.0)
+    return Dual(Bound(float(value), verified, defect), lam, nu, S, least)
+
+
+def _rounding(M: np.ndarray) -> float:
+    return ROUNDING * max(1.0, float(np.abs(M).max()))
+
+
+def blended(conic: Conic, z: np.ndarray, sharp: Dual, safe: Dual) -> Dual:
+    """Multipliers as close to the sharp ones as the eigenvalues of the safe ones allow (least eigenvalues are concave)."""
+    share = max((-a / (b - a) for a, b in zip(sharp.least, safe.least, strict=True) if a < 0 < b), default=0.0)
+    share = min(1.0, share * 1.01)
+    return _evaluated(conic, z, *((1 - share) * p + share * q for p, q in ((sharp.lam, safe.lam), (sharp.nu, safe.nu), (sharp.S, safe.S))))
 
 
 def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray]:
@@ -83,9 +105,9 @@ def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray
     share = 0.0
     if short.any():
         share = float((needed[short] / np.maximum(needed + room, 1e-300)[short]).max()) if room[short].min() > 0 else 1.0
-    blended = (1 - share) * z + share * inside
-    verified = not conic.mixed and float((conic.A @ blended - conic.b).max(initial=0.0)) <= 0 and share < 1
-    z = blended if verified else z
+    mixture = (1 - share) * z + share * inside
+    verified = not conic.mixed and float((conic.A @ mixture - conic.b).max(initial=0.0)) <= 0 and share < 1
+    z = mixture if verified else z
     return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified, defect), z
 
 

@@ -219,7 +219,7 @@ class ReplayWorld(World):
                     for w in range(self.n)
                 ):
                     total = excess / L + sum(np.sum(u * v, axis=1) for u, v in functions.products(x, g, i, mu / L))
-                    if len(f) > 1 and total.max() * L > REPLAY_RTOL * size * len(f):
+                    if len(f) > 1 and total.max() * L > REPLAY_RTOL * size * len(f) / (1 - max(mu, 0) / L):
                         raise UsageError("the recorded instance violates an interpolation inequality of its class.")
         for a in self.answers:
             sent, wanted = (float(np.mean(np.sum(v**2, axis=1))) for v in (a["m"] - a["v"], a["v"]))

@@ -11,27 +11,27 @@ from verify_rates.theory.worst_case.algebra import Vec
 from verify_rates.theory.worst_case.assemble import Assembler, Conic, products
 from verify_rates.theory.worst_case.world import PepWorld
 
-POSITIONS = np.geomspace(0.9, 0.003, 10)  # curvatures tried, as positions between the least and the largest of the class
+POSITIONS = np.geomspace(0.9, 0.003, 10)  # curvatures tried, as positions between the least and the largest of the shifted class
+FILLED = 0.9  # share of the initial condition that is used
 
 
 def interior_point(world: PepWorld, conic: Conic, builder: Assembler) -> np.ndarray:
-    """A mixture of some such runs, scaled so that the initial condition holds with room; half of it is the run with most room."""
-    L = float(world.setting.L)
-    least = float(world.setting.mu) if world.setting.functions.minimiser else 0.0
-    runs = np.array([_quadratic(world, builder, least + p * (L - least), seed) for seed, p in enumerate(POSITIONS)])
+    """A mixture of some such runs, scaled so that the initial condition holds with room; most of it is the run with most room."""
+    least = world.setting.kappa
+    runs = np.array([_quadratic(world, builder, world.setting.width * (least + p * (1 - least)), seed) for seed, p in enumerate(POSITIONS)])
     reached = conic.A @ runs.T
     bounded = conic.b > 0
-    runs /= np.maximum(2 * (reached[bounded] / conic.b[bounded, None]).max(axis=0, initial=0.0), 1.0)[:, None]
+    runs /= np.maximum(1 / FILLED * (reached[bounded] / conic.b[bounded, None]).max(axis=0, initial=0.0), 1.0)[:, None]
     room = (conic.b[:, None] - conic.A @ runs.T).min(axis=0, initial=np.inf)
-    return (runs[int(np.argmax(room))] + runs.mean(axis=0)) / 2
+    return 0.8 * runs[int(np.argmax(room))] + 0.2 * runs.mean(axis=0)
 
 
 def _quadratic(world: PepWorld, builder: Assembler, curvature: float, seed: int) -> np.ndarray:
-    """The point z of one run on ``curvature/2 x^2``; unknowns without a rule are drawn."""
+    """The point z of one run on ``(curvature + shift)/2 ||x - x*||^2``; unknowns without a rule are drawn."""
     rules: dict[int, tuple[float, Vec]] = {}
     for p in world.points:
-        if len(p.g.mean) == 1 and not set(p.g.mean) & set(rules):
-            rules.update(dict.fromkeys(p.g.mean, (curvature, p.x - Vec(world.minimiser.mean, shared=p.x.shared))))
+        if len(p.h.mean) == 1:
+            rules.update(dict.fromkeys(p.h.mean, (curvature, p.x - Vec(world.minimiser.mean, shared=p.x.shared))))
     for answer in world.answers:
         rules.update(dict.fromkeys(answer.m.mean, (1.0, answer.v)))
     values = np.random.default_rng(seed).standard_normal(len(world.mean_units))
@@ -57,8 +57,8 @@ def _scalars(world: PepWorld, curvature: float, values: np.ndarray) -> np.ndarra
     heights = [curvature / 2 * (_at(p.x, values) - centre) ** 2 for p in world.points]
     first = 0.0 if world.setting.functions.minimiser or not heights else heights[0]
     for height, p in zip(heights, world.points, strict=True):
-        if len(p.f.f) == 1:
-            scalars[next(iter(p.f.f))] = height - first
+        if len(p.v.f) == 1:
+            scalars[next(iter(p.v.f))] = height - first
     for k in world.f_star.f:
         scalars[k] = -first - 0.1 * world.scalar_units[k]
     return scalars

@@ -18,8 +18,9 @@ from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.theory.worst_case.algebra import Form, exact
 from verify_rates.theory.worst_case.assemble import Conic, assemble
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
-from verify_rates.theory.worst_case.bounds import Bound, lower, upper
+from verify_rates.theory.worst_case.bounds import Bound, Dual, blended, lower, upper
 from verify_rates.theory.worst_case.classes import get_class
+from verify_rates.theory.worst_case.facial import relaxations
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import interior_point
 from verify_rates.theory.worst_case.result import WorstCase
@@ -27,11 +28,11 @@ from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, br
 
 TAKES = ("last", "best", "mean", "average_iterate")
 STARTS = ("standard", "free")
-# Margins (see backends) tried in turn, in normalised units: large enough to cover what the solver leaves, small enough not to be seen
-# at the accuracy that callers need (1e-6 relative).
-MARGINS = (1e-10, 1e-9, 1e-8, 1e-7)
+# Least eigenvalues asked of the slack matrices (see backends), in normalised units: the first covers what a good solve leaves and is not
+# seen at the accuracy that callers need (1e-6 relative); multipliers of the second repair those of the first by a blend.
+SHARP, SAFE = 1e-11, 1e-7
 # A pair of ends further apart than this, relatively, is tried again with the measure scaled to its value.
-WIDE = 1e-8
+WIDE = 1e-6
 
 
 def worst_case(
@@ -144,25 +145,6 @@ def worst_case(
     )
 
 
-def _best(conic: Conic, inside: Any, solver: str) -> Solved:
-    """Solve with growing margins until both ends are verified, then once more with the measure scaled to its value if they are wide."""
-    best: Solved | None = None
-    for margin in (*MARGINS, 0.0):
-        found = _attempt(conic, inside, margin, solver)
-        if found.raw.ok and (best is None or not best.raw.ok or found.rank < best.rank):
-            best = found
-        best = best or found
-        if best.raw.ok and (best.verified or margin == 0):
-            break
-    assert best is not None
-    if best.raw.ok and 0 < best.top.value < 0.5 and best.top.value - best.low.value > WIDE * best.top.value:
-        closer = dataclasses.replace(conic, c=conic.c / best.top.value, unit=conic.unit * best.top.value)
-        found = _attempt(closer, inside, MARGINS[0], solver)
-        if found.raw.ok and found.rank < best.rank:
-            return found
-    return best
-
-
 @dataclass(frozen=True)
 class Solved:
     """One solve and its two ends."""
@@ -183,14 +165,57 @@ class Solved:
         """Verified first, then the closer ends, in the measure's unit."""
         return not self.verified, self.conic.unit * (self.top.value - self.low.value)
 
+    @property
+    def wide(self) -> bool:
+        return self.raw.ok and self.top.value - self.low.value > WIDE * abs(self.top.value)
 
-def _attempt(conic: Conic, inside: Any, margin: float, solver: str) -> Solved:
-    raw = solve_conic(conic, margin, solver)
+
+def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
+    """Solve and verify; a wide pair of ends is tried once more with the measure scaled to its value."""
+    found = _attempt(conic, inside, solver)
+    if found.wide and 0 < found.top.value < 0.3:
+        closer = dataclasses.replace(conic, c=conic.c / found.top.value, unit=conic.unit * found.top.value)
+        again = _attempt(closer, inside, solver)
+        if again.raw.ok and again.rank < found.rank:
+            return again
+    return found
+
+
+def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
+    raw = solve_conic(conic, SHARP, solver)
+    if not raw.ok:  # no strictly feasible multipliers
+        raw = solve_conic(conic, 0.0, solver)
     if not raw.ok:
         nothing = Bound(math.nan, False, math.inf)
         return Solved(conic, raw, nothing, nothing, raw.lam, raw.z)
-    (top, lam), (low, z) = upper(conic, raw), lower(conic, raw, inside)
-    return Solved(conic, raw, top, low, lam, z)
+    low, z = lower(conic, raw, inside)
+    dual = upper(conic, raw)
+    if not dual.bound.verified:
+        dual = _repaired(conic, raw, dual, low.value, solver)
+    return Solved(conic, raw, dual.bound, low, dual.lam, z)
+
+
+def _repaired(conic: Conic, raw: Raw, dual: Dual, low: float, solver: str) -> Dual:
+    """Verified multipliers from further solves: blended in, or those of a relaxation with practically the same value."""
+    best = _blend(conic, raw, dual, solver)
+    for smaller, kept in relaxations(conic):
+        if best.bound.verified and best.bound.value - low <= WIDE * abs(best.bound.value):
+            break
+        other = solve_conic(smaller, SHARP, solver)
+        if not other.ok:
+            continue
+        found = upper(smaller, other)
+        found = found if found.bound.verified else _blend(smaller, other, found, solver)
+        if found.bound.verified and (not best.bound.verified or found.bound.value < best.bound.value):
+            lam = np.zeros(len(conic.b))
+            lam[kept] = found.lam
+            best = dataclasses.replace(found, lam=lam)
+    return best
+
+
+def _blend(conic: Conic, raw: Raw, dual: Dual, solver: str) -> Dual:
+    safe = solve_conic(conic, SAFE, solver)
+    return blended(conic, raw.z, dual, upper(conic, safe)) if safe.ok else dual
 
 
 def _without_value(raw: Any, common: dict[str, Any], seconds: float) -> WorstCase:

@@ -30,13 +30,33 @@ class Setting:
     mixing: tuple[Fraction, Fraction] | None  # eigenvalues on deviations lie between
     zeta2_star: Fraction | None  # mean ||grad f_i(x*)||^2 at most; None: arbitrary
 
+    @property
+    def shift(self) -> Fraction:
+        """Curvature taken out before interpolation; that of the class where mu is near L, so that the problem stays well conditioned."""
+        return self.mu if self.functions.minimiser and 2 * self.mu > self.L else Fraction(0)
+
+    @property
+    def width(self) -> float:
+        """The unit of interpolated gradients: their Lipschitz constant."""
+        return float(self.L - self.shift)
+
+    @property
+    def kappa(self) -> float:
+        """Least curvature left, in that unit."""
+        return float(self.mu - self.shift) / self.width if self.width else 0.0
+
 
 class Point(NamedTuple):
-    """An evaluated point: where, every worker's gradient, the mean function value."""
+    """An evaluated point: where, every worker's gradient, the mean function value.
+
+    ``h`` and ``v`` are gradient and value of ``f - shift/2 ||. - x*||^2``, of which the interpolation conditions speak.
+    """
 
     x: Vec
     g: Vec
     f: Form
+    h: Vec
+    v: Form
 
 
 class Answer(NamedTuple):
@@ -70,7 +90,7 @@ class PepWorld(World):
         self.minimiser = self.basis(1.0, dev=False)  # x* itself; drops out of methods that do not know the origin
         if self.setting.functions.minimiser:
             self._g_star = self._gradient_at_minimiser()
-            self._store(Point(self.minimiser, self._g_star, Form()))
+            self._store(Point(self.minimiser, self._g_star, Form(), self._g_star, Form()))
 
     def _gradient_at_minimiser(self) -> Vec:
         zeta2 = self.setting.zeta2_star
@@ -125,15 +145,18 @@ class PepWorld(World):
 
     def _evaluate(self, x: Vec) -> int:
         key = x.key
-        if key not in self._known:
-            L = self.setting.L
-            if self.setting.functions.minimiser and self.setting.mu == L:  # then f_i is this one quadratic
-                r = Vec(x.mean, x.dev, False) - self.spread(self.minimiser)
-                g = L * r + self._g_star
-                return self._store(Point(x, g, L / 2 * sqnorm(r) + inner(self._g_star, r)))
-            f = self.scalar(float(L)) if self.points else Form()  # only differences of function values matter
-            return self._store(Point(x, self.basis(float(L), shared=False), f))
-        return self._known[key]
+        if key in self._known:
+            return self._known[key]
+        shift, width = self.setting.shift, self.setting.width
+        if not self.setting.functions.minimiser:  # only differences of function values matter: the first is 0
+            g, f = self.basis(width, shared=False), self.scalar(width) if self.points else Form()
+            return self._store(Point(x, g, f, g, f))
+        r = Vec(x.mean, x.dev, False) - self.spread(self.minimiser)
+        if width:
+            h, v = self.basis(width, shared=False), self.scalar(width)
+        else:  # f_i is this one quadratic
+            h, v = self._g_star, inner(self._g_star, r)
+        return self._store(Point(x, shift * r + h, v + shift / 2 * sqnorm(r), h, v))
 
     def value(self, x: Vec) -> Form:
         """The mean function value at a point."""
@@ -218,7 +241,7 @@ class PepWorld(World):
             return
         if self.setting.n != 1:
             self.relaxed = "the lower bound on a nonconvex average enters through its own smoothness alone"
-        for k, (x, g, f) in enumerate(self.points):
+        for k, (x, g, f, *_) in enumerate(self.points):
             if not x.dev:
                 self.constraints.append((f"lower bound {k}", sqnorm(self.mean(g)) / (2 * self.setting.L) + self._f_star - f))
 
