@@ -83,6 +83,7 @@ def simulate(
     plan = make_plan(method, problem, hyper, steps, compressor, topology, x0, measures, every, track, keep_states)
     trials = _trials(seeds)
     pairs = [(_whole(seed, "seed", 0), trial) for trial in trials]
+    jobs = None if jobs is None else _whole(jobs, "jobs", 1)
     run = _engine(engine)
     began = time.perf_counter()
     done, notes = run(plan, pairs, jobs, progress)
@@ -245,13 +246,14 @@ def _on_arrays(xp: Any) -> Callable[..., tuple[list[Trial], dict[str, Any]]]:
 
 def _settings(plan: Plan, engine: Any) -> dict[str, Any]:
     def name(thing: Any) -> str | None:
-        return None if thing is None else getattr(thing, "label", thing.name)
+        return None if thing is None else str(thing) if type(thing).__str__ is not object.__str__ else thing.name
 
     names = plan.method.hyper._fields
     return {
         "method": plan.method.name,
         "hyper": {k: plan.table[:, j].tolist() if np.ptp(plan.table[:, j]) else float(plan.table[0, j]) for j, k in enumerate(names)},
         "problem": name(plan.problem),
+        "problem_options": plan.problem.describe() if hasattr(plan.problem, "describe") else {},
         "compressor": name(plan.compressor),
         "topology": name(plan.topology),
         "n": plan.n,
