@@ -192,7 +192,7 @@ def _print_facts(facts: Mapping[str, Any]) -> None:
 @click.argument("globs", nargs=-1, metavar="[GLOB]...")
 @click.option("--suite", type=click.Choice(["quick", "full"]), default="quick", show_default=True, help="How much is checked.")
 @FROM
-@click.option("--data", metavar="FILE", help="Run on this LIBSVM file (plain or gzip) as well.")
+@click.option("--data", metavar="FILE", help="Run on this LIBSVM file (plain or gzip) in place of the embedded data.")
 @click.option("--json", "json_out", metavar="FILE|-", help="Write the report as JSON; - prints it on stdout, alone.")
 @click.option("--junit", metavar="FILE", help="Write the report as JUnit XML, a testcase per claim.")
 @click.option("--seed", type=NATURAL, default=0, show_default=True, help="Seed of every random draw.")
