@@ -12,6 +12,7 @@ import numpy as np
 
 from verify_rates.problems.base import ADDITIVE, FAMILIES, Problem, filled, host, number
 from verify_rates.problems.checks import check_constants
+from verify_rates.solvers.engine.arrays import to_host
 from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.solvers.oracle import Constants, Data
 from verify_rates.solvers.words import Unsupported
@@ -52,7 +53,7 @@ class Custom(Problem):
         return self._call(x, xp, gens)
 
     def _call(self, x: Any, xp: Any, *gens: Any) -> Any:
-        point = host(x)
+        point = host(to_host(x))
         g = np.asarray(self.gradient_function(point if point.ndim == 2 else np.tile(point, (self.n, 1)), *gens), dtype=np.float64)
         if g.shape != (self.n, self.d):
             raise UsageError(f"grads of {self.name} must return shape ({self.n}, {self.d}), not {g.shape}.")
@@ -92,8 +93,8 @@ def make_problem(
     constants : :class:`~verify_rates.solvers.oracle.Constants`, or a dict with at least L, mu and f_star (a number or an interval).
         Left out: L_max and mu_min are those of f for one worker, else inf and -inf; noise and heterogeneity unknown (0 where there
         cannot be any); convex is ``mu >= 0``.
-    kernel, data, value_kernel : for the compiled engine, of the signatures GRAD and VALUE in ``solvers/engine/signatures.py``; data: the slots
-        of :class:`~verify_rates.solvers.oracle.Data` that they read.
+    kernel, data, value_kernel : for the compiled engine, of the signatures GRAD and VALUE in ``solvers/engine/signatures.py``; data:
+        the slots of :class:`~verify_rates.solvers.oracle.Data` that they read.
     check : spot-check gradients, constants and kernel now (:func:`~verify_rates.problems.checks.check_constants`).
     noise : ``sigma2``, ``noise``, ``p`` for additive noise.
 

@@ -175,6 +175,8 @@ def _quick(content: bytes, zero_based: bool | None) -> tuple[Any, np.ndarray, in
     """scikit-learn's reader, ``(A, y, smallest index)``; None where it objects or read a number that is not finite."""
     from sklearn.datasets import load_svmlight_file
 
+    if b"_" in content:  # Python's float() takes 1_0 for 10
+        return None
     try:
         A, y = load_svmlight_file(io.BytesIO(content), zero_based=True)
     except (ValueError, OverflowError, IndexError):

@@ -21,6 +21,7 @@ from verify_rates.solvers.oracle import Constants
 
 LIBM = 8 * U  # relative error granted to exp, log1p and the few operations around them (their implementations stay below 2 u)
 DENSE_HESSIAN = 2000  # columns up to which Newton factorises; beyond, conjugate gradients
+DENSE_ROWS = 2**24  # entries up to which batches are taken from dense rows: SciPy takes 60 us to pick sparse ones
 EMBEDDABLE = 100_000  # entries of given arrays that a description may carry
 
 
@@ -131,16 +132,17 @@ class DataProblem(Family):
     # --- gradients ----------------------------------------------------------------------------------------------------
 
     @cached_property
-    def _converted(self) -> dict[str, list[tuple[Any, Any]]]:
+    def _converted(self) -> dict[tuple[str, bool], list[tuple[Any, Any]]]:
         return {}
 
-    def _parts(self, xp: Any) -> list[tuple[Any, Any]]:
-        """Per worker (samples, targets) as arrays of ``xp``; dense for other libraries than NumPy."""
-        if xp.__name__ not in self._converted:
-            dense = self.A if isinstance(self.A, np.ndarray) or xp is np else self.A.toarray()
+    def _parts(self, xp: Any, dense: bool) -> list[tuple[Any, Any]]:
+        """Per worker (samples, targets) as arrays of ``xp``, made once; other libraries than NumPy get dense ones."""
+        key = (xp.__name__, dense)
+        if key not in self._converted:
+            A = self.A.toarray() if dense and not isinstance(self.A, np.ndarray) else self.A
             own = [self._own(i) for i in range(self.n)]
-            self._converted[xp.__name__] = [(dense[s] if xp is np else xp.asarray(dense[s]), xp.asarray(self.y[s])) for s in own]
-        return self._converted[xp.__name__]
+            self._converted[key] = [(A[s] if xp is np else xp.asarray(A[s]), xp.asarray(self.y[s])) for s in own]
+        return self._converted[key]
 
     def _sums(self, x: Any, parts: list[tuple[Any, Any]], xp: Any) -> Any:
         def one(i: int, A: Any, y: Any) -> Any:
@@ -150,14 +152,15 @@ class DataProblem(Family):
         return xp.stack([one(i, A, y) for i, (A, y) in enumerate(parts)]) + self._penalty_grad(x)
 
     def _full(self, x: Any, xp: Any) -> Any:
-        return self._sums(x, self._parts(xp), xp)
+        return self._sums(x, self._parts(xp, xp is not np), xp)
 
     def _sampled(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
         def drawn(A: Any, y: Any, gen: np.random.Generator) -> tuple[Any, Any]:
             rows = (gen.random(self.batch) * y.shape[0]).astype(np.int64)
             return (A[rows], y[rows]) if xp is np else (xp.take(A, xp.asarray(rows), axis=0), xp.take(y, xp.asarray(rows)))
 
-        return self._sums(x, [drawn(A, y, gen) for (A, y), gen in zip(self._parts(xp), gens, strict=True)], xp)
+        parts = self._parts(xp, xp is not np or self.A.shape[0] * self.d <= DENSE_ROWS)
+        return self._sums(x, [drawn(A, y, gen) for (A, y), gen in zip(parts, gens, strict=True)], xp)
 
     def _data(self) -> dict[str, np.ndarray]:
         shared = {"y": self.y, "offsets": self.offsets, "params": np.array([self.loss.code, float(self.bounded), self.lam])}
