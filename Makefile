@@ -29,7 +29,7 @@ types: $(VENV)/.installed-dev links
 	cd links && ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache -p verify_rates
 
 imports: $(VENV)/.installed-dev links
-	cd links && ../$(BIN)/lint-imports --config ../pyproject.toml --no-cache
+	cd links && ../$(BIN)/lint-imports --no-cache ../pyproject.toml
 
 # The package mapping of pyproject.toml as folders, for tools that do not read it.
 links:

@@ -82,6 +82,7 @@ def run(*args):
 
 WORST = ("worst-case", "gd", "gamma=1", "--steps", "2")
 RUN = ("simulate", "gd", "gamma=0.1", "--steps", "5", "--engine", "numpy")
+TIME = ("timeline", "gd", "--compute", "50ms", "--latency", "100ms", "--bandwidth", "1Gbit/s")
 BAD = {
     "no command of that name": (("chek",), "did you mean 'check'?"),
     "no option of that name": (("check", "--suit", "quick"), "--suite"),
@@ -171,6 +172,13 @@ BAD = {
     "unknown topology": (("simulate", "gossip_sgd", "gamma=0.1", "--steps", "4", "--topology", "rign"), "did you mean 'ring'"),
     "plot of unknown format": ((*RUN, "--plot", "a.bmp"), ".png, .pdf, .svg"),
     "plot into no folder": ((*RUN, "--plot", "no/a.png"), "the folder 'no' does not exist"),
+    "time line without a unit that is known": ((*TIME, "--size", "4parsecs"), "parsecs"),
+    "time line with negative latency": ((*TIME, "--size", "4MB", "--latency", "-1s"), "latency"),
+    "time line without a bandwidth": (("timeline", "gd", "--compute", "1s", "--latency", "1s", "--size", "1MB"), "--bandwidth"),
+    "bytes share 0": ((*TIME, "--size", "4MB", "--bytes-share", "0"), "bytes_share"),
+    "unknown link": ((*TIME, "--size", "4MB", "--link", "fast"), "link"),
+    "traffic of d = 0": (("traffic", "gd", "--d", "0", "--n", "2"), "--d must be at least 1"),
+    "traffic of gossip without a topology": (("traffic", "gossip_sgd", "--d", "3", "--n", "2"), "needs a topology"),
     "measure that does not fit": ((*RUN, "--measure", "error_energy"), "error_energy"),
 }
 
@@ -341,8 +349,32 @@ def test_list_and_show(files):
 
 def test_show_says_which_readings_apply_and_why_not():
     (entry,) = json.loads(run("show", "ef_sgd", "--json").stdout)
-    assert entry["readings"]["worst case"] == "yes" and "compress" in entry["facts"]["words"]
+    assert all(r["applies"] for r in entry["readings"].values()) and "compress" in entry["facts"]["words"]
+    assert entry["readings"]["quadratic"]["says"] == "characteristic polynomial z*(gamma*lam + z - 1)"
     assert "def ef_sgd" in entry["source"]
+
+
+def test_show_of_a_method_with_fewer_readings(files):
+    (files / "signs.py").write_text(
+        "import verify_rates as vr\nfrom typing import NamedTuple\n"
+        "class State(NamedTuple):\n    x: vr.Shared\nclass Hyper(NamedTuple):\n    gamma: float\n"
+        "@vr.method(state=State, hyper=Hyper)\ndef signs(s, w, h, t):\n"
+        "    return State(x=s.x - h.gamma * vr.sign(w, vr.mean(w, vr.grad(w, s.x))))\n"
+    )
+    (entry,) = json.loads(run("show", "signs", "--from", "signs.py", "--json").stdout)
+    applies = {name: r["applies"] for name, r in entry["readings"].items()}
+    assert applies == {"run": True, "worst case": False, "quadratic": False, "time line": True, "traffic": True}
+    assert "sign" in entry["readings"]["worst case"]["says"]
+    assert "no; " in run("show", "signs", "--from", "signs.py").stdout
+
+
+def test_timeline_and_traffic(files):
+    args = ("timeline", "dd_ef_sgd", "tau=2", "--compute", "50ms", "--latency", "100ms", "--bandwidth", "1Gbit/s", "--size", "400MB")
+    text = run(*args, "--bytes-share", "0.01", "--plot", "t.png")
+    assert text.exit_code == 0 and "0.0606667 s per step" in text.stdout and (files / "t.png").exists()
+    assert json.loads(run(*args, "--json").stdout)["method"] == "dd_ef_sgd"
+    assert json.loads(run("traffic", "ef_sgd", "--d", "123", "--n", "10", "--compressor", "topk:12", "--json").stdout)["up_per_step"] == 468
+    assert "468" in run("traffic", "ef_sgd", "--d", "123", "--n", "10", "--compressor", "topk:12").stdout
 
 
 def test_worst_case_in_text_and_json():
@@ -386,7 +418,7 @@ def test_without_a_command_the_help_is_shown():
     assert result.exit_code == 2 and result.stdout == "" and "Commands:" in result.stderr
 
 
-@pytest.mark.parametrize("command", ["check", "list", "show", "replay", "worst-case", "simulate", "doctor"])
+@pytest.mark.parametrize("command", ["check", "list", "show", "replay", "worst-case", "simulate", "timeline", "traffic", "doctor"])
 def test_every_command_has_help(command):
     result = run(command, "--help")
     assert result.exit_code == 0 and "Usage: verify-rates" in result.stdout

@@ -23,6 +23,8 @@ _PUBLIC = {
     "simulate": "verify_rates.solvers.engine.run",
     "worst_case": "verify_rates.theory.worst_case.solve",
     "Claim": "verify_rates.theory.claims",
+    "Setting": "verify_rates.theory.claims",
+    "product": "verify_rates.theory.claims",
     "check": "verify_rates.pipeline",
 }
 

@@ -8,6 +8,7 @@ import inspect
 import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from verify_rates.solvers.kinds import check_kinds
@@ -20,6 +21,14 @@ Row = dict[str, Any]
 
 
 @dataclass(frozen=True)
+class Reading:
+    """Whether a reading applies to a method, and what it says at sample hyper-parameters, or why it does not."""
+
+    applies: bool
+    says: str
+
+
+@dataclass(frozen=True)
 class Entry:
     """One thing of the catalogue with all that is known of it.
 
@@ -27,7 +36,7 @@ class Entry:
     ----------
     kind, name, text : what it is, and its docstring or statement.
     facts : short texts by name.
-    readings : for a method, per reading "yes" or the reason why it does not apply.
+    readings : for a method, per reading whether it applies, and what it says or why it does not apply.
     claims : ids of the claims about it.
     source : its Python source, or "".
     """
@@ -36,7 +45,7 @@ class Entry:
     name: str
     text: str
     facts: dict[str, str] = field(default_factory=dict)
-    readings: dict[str, str] = field(default_factory=dict)
+    readings: dict[str, Reading] = field(default_factory=dict)
     claims: tuple[str, ...] = ()
     source: str = ""
 
@@ -58,51 +67,82 @@ def _signature(hyper: Any) -> str:
     return ", ".join(f"{f}={defaults[f]}" if f in defaults else f for f in hyper._fields) or "-"
 
 
-def readings(method: Method) -> dict[str, str]:
-    """Per reading "yes", or the sentence that says why it does not apply to this method.
+def readings(method: Method) -> dict[str, Reading]:
+    """What every reading makes of a method.
 
     >>> from verify_rates.solvers.method import get_method
-    >>> readings(get_method("gd"))["quadratic"]
-    'yes'
+    >>> readings(get_method("gd"))["quadratic"].says
+    'characteristic polynomial gamma*lam + z - 1'
     """
     return {name: _answer(read, method) for name, read in _READINGS.items()}
 
 
-def _answer(read: Callable[[Method], Any], method: Method) -> str:
+def _answer(read: Callable[[Method], str], method: Method) -> Reading:
     try:
-        read(method)
+        return Reading(True, read(method))
     except Unsupported as e:
-        return str(e)
-    return "yes"
+        return Reading(False, str(e))
 
 
 def _by_words(world: type[World], method: Method) -> None:
     """Refuse with the world's own sentence where it gives a word of the method no meaning."""
-    for word in check_kinds(method, method.hypers(**_sample(method.hyper)._asdict())):
+    for word in _words(method):
         if getattr(world, word) is getattr(World, word):
             values = len(inspect.signature(getattr(World, word)).parameters) - 1
             getattr(object.__new__(world), word)(*[None] * values)
 
 
-def _run(method: Method) -> None:
+def _words(method: Method) -> tuple[str, ...]:
+    return check_kinds(method, method.hypers(**_sample(method.hyper)._asdict()))
+
+
+def _run(method: Method) -> str:
     from verify_rates.solvers.engine.arrays import ArrayWorld
+    from verify_rates.solvers.engine.run import ENGINES
 
     _by_words(ArrayWorld, method)
+    return f"engines {', '.join(ENGINES)}"
 
 
-def _worst_case(method: Method) -> None:
+def _worst_case(method: Method) -> str:
     from verify_rates.theory.worst_case.world import PepWorld
 
     _by_words(PepWorld, method)
+    return "every word has a quadratic description"
 
 
-def _quadratic(method: Method) -> None:
+def _quadratic(method: Method) -> str:
     from verify_rates.theory.quadratic import quadratic
 
-    quadratic(method)
+    sample = {k: v for k, v in _sample(method.hyper)._asdict().items() if k != "gamma"}
+    return f"characteristic polynomial {quadratic(method, sample).characteristic()}"
 
 
-_READINGS: dict[str, Callable[[Method], Any]] = {"run": _run, "worst case": _worst_case, "quadratic": _quadratic}
+def _time_line(method: Method) -> str:
+    from verify_rates.theory.timeline import timeline
+
+    found = timeline(method, _sample(method.hyper), compute=1.0, latency=1.0, bandwidth=8.0, size=1.0)
+    return f"seconds per step {found.formula if found.formula is not None else found.formula_reason}"
+
+
+def _traffic(method: Method) -> str:
+    from verify_rates.theory.traffic import traffic
+
+    used = _words(method)
+    compressor, topology = "topk:10" if "compress" in used else None, "ring" if "gossip" in used else None
+    found = traffic(method, _sample(method.hyper), d=1000, n=10, compressor=compressor, topology=topology)
+    return f"{found.up_per_round:g} bits up and {found.down_per_round:g} down a round at d = 1000, n = 10" + (
+        f", {compressor}" if compressor else ""
+    )
+
+
+_READINGS: dict[str, Callable[[Method], str]] = {
+    "run": _run,
+    "worst case": _worst_case,
+    "quadratic": _quadratic,
+    "time line": _time_line,
+    "traffic": _traffic,
+}
 
 
 def _papers() -> dict[str, Any]:
@@ -154,7 +194,7 @@ def _problem_rows(extra: Iterable[Any]) -> list[Row]:
     from verify_rates.problems import problems
 
     def options(p: Any) -> str:
-        return ", ".join(f.name for f in dataclasses.fields(p) if f.init) if inspect.isclass(p) else "-"
+        return ", ".join(f.name for f in dataclasses.fields(p) if f.init) if isinstance(p, type) and dataclasses.is_dataclass(p) else "-"
 
     return [{"name": name, "options": options(p), "what": _first_line(inspect.getdoc(p))} for name, p in problems().items()]
 
@@ -209,7 +249,7 @@ def _show_method(m: Method, extra: Iterable[Any]) -> Entry:
         "state": ", ".join(f"{name} ({kind.value})" for name, kind in m.kinds.items()),
         "starts at x0": ", ".join(m.start),
         "hyper-parameters": _signature(m.hyper),
-        "words": ", ".join(check_kinds(m, m.hypers(**hyper._asdict()))),
+        "words": ", ".join(_words(m)),
         "steps per round": f"{m.rounds(hyper)} at {', '.join(f'{k}={v}' for k, v in hyper._asdict().items())}" if hyper else "1",
         "paper": m.paper or "-",
     }
@@ -254,12 +294,12 @@ def _named(extra: tuple[Any, ...]) -> dict[str, dict[str, Callable[[], Entry]]]:
     from verify_rates.solvers.topologies import GRAPHS
 
     def classes(kind: str, found: dict[str, Any]) -> dict[str, Callable[[], Entry]]:
-        return {name: lambda n=name, t=thing: _show_class(kind, n, t) for name, thing in found.items()}  # type: ignore[misc]
+        return {name: partial(_show_class, kind, name, thing) for name, thing in found.items()}
 
     return {
-        "method": {name: lambda m=m: _show_method(m, extra) for name, m in methods().items()},
-        "claim": {name: lambda c=c: _show_claim(c) for name, c in claims(*extra).items()},
-        "paper": {name: lambda n=name, p=p: _show_paper(n, p) for name, p in _papers().items()},
+        "method": {name: partial(_show_method, m, extra) for name, m in methods().items()},
+        "claim": {name: partial(_show_claim, c) for name, c in claims(*extra).items()},
+        "paper": {name: partial(_show_paper, name, module) for name, module in _papers().items()},
         "compressor": classes("compressor", compressors()),
         "problem": classes("problem", problems()),
         "topology": classes("topology", GRAPHS),

@@ -27,7 +27,7 @@ def say(sentence: str) -> None:
 class Front(click.Group):
     """The command group; every way to fail ends in one sentence and an exit code."""
 
-    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:
+    def main(self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any) -> Any:  # type: ignore[override]
         extra.pop("standalone_mode", None)
         try:
             code = super().main(args, "verify-rates", standalone_mode=False, **extra)
@@ -341,7 +341,8 @@ def show(name, files, as_json):
         return _print_json([e.to_json() for e in entries])
     for e in entries:
         click.echo(f"{e.kind} {e.name}\n\n{e.text}\n")
-        _print_facts(e.facts | {f"reading: {k}": v for k, v in e.readings.items()} | ({"claims": ", ".join(e.claims)} if e.claims else {}))
+        told = {f"reading: {k}": f"{'yes' if r.applies else 'no'}; {r.says}" for k, r in e.readings.items()}
+        _print_facts(e.facts | told | ({"claims": ", ".join(e.claims)} if e.claims else {}))
         if e.source:
             click.echo(f"\n{e.source.rstrip()}")
     return None
@@ -472,6 +473,65 @@ def _print_history(history: Any) -> None:
     _print_rows(rows)
     if history.diverged.any():
         say(f"warning: {int(history.diverged.sum())} of {len(history.diverged)} runs left the finite numbers.")
+
+
+@main.command()
+@click.argument("method")
+@PAIRS
+@click.option("--compute", multiple=True, required=True, help="Time of one gradient, as 50ms; given several times, one a worker.")
+@click.option("--latency", required=True, help="From the end of a transfer to its arrival, as 100ms.")
+@click.option("--bandwidth", required=True, help="Of the link, as 1Gbit/s.")
+@click.option("--size", required=True, help="One uncompressed vector, as 400MB.")
+@click.option("--compressor", help="A compressor with parameters, as 'topk(k=1000)'.")
+@click.option("--bytes-share", type=NUMBER, help="Share of the bytes that is sent, instead of a compressor.")
+@click.option("--encode", default="0s", show_default=True, help="Time of compressing one vector.")
+@click.option("--topology", help="A graph for gossip.")
+@click.option("--link", default="fifo", show_default=True, help="fifo, or blocking: the latency holds the link as well.")
+@click.option("--steps", type=COUNT, help="Steps of which the events are shown in the figure and in JSON.")
+@click.option("--plot", metavar="FILE", help="Draw the events (png, pdf or svg).")
+@FROM
+@AS_JSON
+def timeline(method, pairs, compute, plot, files, as_json, **given):
+    """Time per step of METHOD under latency and bandwidth, and the cycle that sets the pace.
+
+    For example: timeline dd_ef_sgd tau=2 --compute 50ms --latency 100ms --bandwidth 1Gbit/s --size 400MB --bytes-share 0.01
+    """
+    from verify_rates.arguments import hyper
+
+    _writable(plot)
+    _load(files)
+    from verify_rates.plots import check_format
+    from verify_rates.theory.timeline import timeline as read
+
+    check_format(plot)
+    found = read(method, hyper(pairs), compute=list(compute) if len(compute) > 1 else compute[0], **given)
+    if plot:
+        found.plot(plot)
+    click.echo(found.to_json(indent=1) if as_json else str(found))
+
+
+@main.command()
+@click.argument("method")
+@PAIRS
+@click.option("--d", type=COUNT, required=True, help="Dimension.")
+@click.option("--n", type=COUNT, required=True, help="Workers.")
+@click.option("--compressor", help="A compressor with parameters, as 'topk(k=1000)'.")
+@click.option("--topology", help="A graph for gossip.")
+@click.option("--dtype-bits", type=COUNT, default=32, show_default=True, help="Bits of one number of a dense vector.")
+@FROM
+@AS_JSON
+def traffic(method, pairs, files, as_json, **given):
+    """Exact bits that a worker of METHOD sends and receives, index bits included.
+
+    For example: traffic ef_sgd --d 123 --n 10 --compressor topk:12
+    """
+    from verify_rates.arguments import hyper
+
+    _load(files)
+    from verify_rates.theory.traffic import traffic as read
+
+    found = read(method, hyper(pairs), **given)
+    click.echo(found.to_json(indent=1) if as_json else str(found))
 
 
 # --- doctor -----------------------------------------------------------------------------------------------------------

@@ -18,7 +18,9 @@ class Progress:
         from rich.console import Console
 
         self._console = Console(stderr=True, highlight=False)
-        self._quiet, self._bar, self._task = quiet, None, None
+        self._quiet = quiet
+        self._bar: Any = None
+        self._task: Any = None
         self._done = 0
         self._last = 0.0
 

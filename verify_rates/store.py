@@ -134,16 +134,15 @@ class Store:
 
     def get(self, key: str, claim: Claim) -> Result | None:
         """The stored result, marked as cached, or None."""
+        path = self.path(key)
         try:
-            text = self.path(key).read_text()
+            return replace(from_json(claim, json.loads(path.read_text())), cached=True)
         except FileNotFoundError:
             return None
-        except (OSError, UnicodeDecodeError) as e:
-            return self._ignore(key, e)
-        try:
-            return replace(from_json(claim, json.loads(text)), cached=True)
-        except (ValueError, KeyError, TypeError) as e:
-            return self._ignore(key, e)
+        except (OSError, ValueError, KeyError, TypeError) as e:  # undecodable text is a ValueError
+            told = f"the stored result {path.name} cannot be read and is computed again ({type(e).__name__})"
+            warnings.warn(told, StoreWarning, stacklevel=2)
+            return None
 
     def put(self, key: str, result: Result) -> None:
         """Write the result; where the disk refuses, a warning, and the run goes on."""
@@ -151,10 +150,6 @@ class Store:
             write_atomically(self.path(key), json.dumps(result.to_json()))
         except OSError as e:
             warnings.warn(f"the result of {result.claim.id} is not kept: {e.strerror or e}", StoreWarning, stacklevel=2)
-
-    def _ignore(self, key: str, e: Exception) -> None:
-        name = self.path(key).name
-        warnings.warn(f"the stored result {name} cannot be read and is computed again ({type(e).__name__})", StoreWarning, stacklevel=3)
 
 
 def write_atomically(path: str | Path, text: str) -> None:
