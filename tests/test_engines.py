@@ -17,7 +17,6 @@ import pytest
 
 import verify_rates
 from verify_rates.problems import get_problem, problems
-from verify_rates.solvers import engine as engine_package
 from verify_rates.solvers.compressors import compressors, get_compressor
 from verify_rates.solvers.engine import arrays, cache, compiled, plan
 from verify_rates.solvers.engine.run import simulate
@@ -76,17 +75,19 @@ def hyper_of(method):
 
 
 def parts(history):
-    """All arrays of a history."""
-    named = {name: getattr(history, name) for name in ("values", "means", "best", "at_average", "final")}
-    flat = {f"{name}.{key}": v for name, group in named.items() for key, v in group.items()}
-    return flat | {"bits": history.bits, "diverged": history.diverged}
+    """All arrays of a history, each with the scale of its rounding errors: a small gap is the difference of larger values."""
+    found = {"bits": (history.bits, np.max(history.bits)), "diverged": (history.diverged, 1.0)}
+    for group in ("values", "means", "best", "at_average"):
+        for name, v in getattr(history, group).items():
+            found[f"{group}.{name}"] = (v, np.max(np.abs(history.values[name])))
+    return found | {f"final.{name}": (v, np.max(np.abs(v), initial=0.0)) for name, v in history.final.items()}
 
 
 def difference(a, b):
-    """Largest difference of two histories, relative to the largest entry of the same array."""
+    """Largest difference of two histories, relative to the scale of each array."""
     a, b = parts(a), parts(b)
     assert a.keys() == b.keys()
-    return max(np.max(np.abs(a[k] * 1.0 - b[k]), initial=0.0) / max(np.max(np.abs(a[k]), initial=0.0), 1e-300) for k in a)
+    return max(np.max(np.abs(a[k][0] * 1.0 - b[k][0]), initial=0.0) / max(a[k][1], 1e-300) for k in a)
 
 
 def uses_compress(method):
@@ -171,10 +172,10 @@ def test_bits_do_not_depend_on_the_threads():
     problem = get_problem("quadratic", n=3, d=5, sigma2=0.1)
     options = {"steps": 200, "seeds": 5, "compressor": "randk(k=2)"}
     one, two = (parts(simulate("ef_sgd", problem, {"gamma": 0.1}, jobs=j, **options)) for j in (1, 2))
-    assert all(np.array_equal(one[k], two[k]) for k in one)
+    assert all(np.array_equal(one[k][0], two[k][0]) for k in one)
     alone = simulate("ef_sgd", problem, {"gamma": 0.1}, **options | {"seeds": [3]})
-    assert np.array_equal(alone.final["x"][0], one["final.x"][3])
-    assert len(np.unique(one["final.x"], axis=0)) == 5
+    assert np.array_equal(alone.final["x"][0], one["final.x"][0][3])
+    assert len(np.unique(one["final.x"][0], axis=0)) == 5
 
 
 class Permuted:
@@ -209,7 +210,7 @@ def test_the_order_of_the_workers_does_not_matter(engine, monkeypatch):
         workers, shared = original(n, seed, trial)
         return [workers[i] for i in order], shared
 
-    unturned = simulate("gd", Permuted(base, order), {"gamma": 0.05}, steps=200, engine=engine)
+    unturned = simulate("ef_sgd", Permuted(base, order), {"gamma": 0.05}, **runs)  # other draws: another answer
     for module in (arrays, compiled):
         monkeypatch.setattr(module, "generators", draws)
     second = [simulate(m, Permuted(base, order), hyper_of(m), topology=turned, **runs) for m in own_methods()]
@@ -218,7 +219,7 @@ def test_the_order_of_the_workers_does_not_matter(engine, monkeypatch):
         for name, v in a.final.items():
             same = v[:, order] if kinds[name].shape(4, 5, 2)[0] == 4 else v
             assert np.max(np.abs(same - b.final[name])) < AGREE * np.max(np.abs(v)), (a.settings["method"], name)
-    assert np.max(np.abs(unturned.final["x"] - second[[m.name for m in own_methods()].index("gd")].final["x"])) > AGREE
+    assert difference(unturned, first[[m.name for m in own_methods()].index("ef_sgd")]) > AGREE
 
 
 def plain_dd_ef_sgd(problem, gamma, tau, steps, k):
@@ -366,10 +367,6 @@ def test_a_measure_without_a_meaning_gives_its_reason():
         simulate("gd", problem, {"gamma": 0.1}, steps=5, measures=("distance",))
 
 
-def broken(s, w, h, t):
-    return Everything(x=s.x - h.gamma * np.linalg.no_such(grad(w, s.x)), y=s.y, q=s.q)
-
-
 # --- what is edited is compiled again --------------------------------------------------------------------------------
 
 USER = """
@@ -388,7 +385,7 @@ class Hyper(NamedTuple):
     gamma: float
 
 def direction(w, x):
-    return mean(w, grad(w, x))
+    return 1.0 * mean(w, grad(w, x))
 
 @method(state=State, hyper=Hyper)
 def mine(s, w, h, t):
@@ -406,11 +403,11 @@ def shrink(v):
 """
 
 
-def run_user(folder, env):
+def run_user(folder, env, agree=True):
     told = subprocess.run([sys.executable, "user.py"], cwd=folder, env=env, capture_output=True, text=True, timeout=120)
     assert told.returncode == 0, told.stderr
     (plain, _), (compiled_value, cached) = (line.split() for line in told.stdout.splitlines())
-    assert float(compiled_value) == pytest.approx(float(plain), rel=AGREE)
+    assert not agree or float(compiled_value) == pytest.approx(float(plain), rel=AGREE)
     return float(compiled_value), cached == "True"
 
 
@@ -427,7 +424,7 @@ def test_an_edit_of_the_users_files_changes_the_answer(tmp_path):
     user.write_text(USER)
     helping.write_text(HELPING)
     env = os.environ | {"PYTHONDONTWRITEBYTECODE": "1"}
-    edits = [(user, "1.0 * RATE", "1.5 * RATE"), (user, "mean(w, grad(w, x))", "grad(w, x)[0] + 0.0"), (helping, "0.99", "0.90"), (helping, "= 1.0", "= 1.2")]
+    edits = [(user, "1.0 * RATE", "1.5 * RATE"), (user, "1.0 * mean", "1.1 * mean"), (helping, "0.99", "0.90"), (helping, "= 1.0", "= 1.2")]
     seen = [run_user(tmp_path, env)[0]]
     assert run_user(tmp_path, env) == (seen[0], True)
     for file, old, new in edits:
@@ -447,10 +444,12 @@ def test_an_edit_of_the_package_changes_the_answer(tmp_path):
     (tmp_path / "user.py").write_text(USER)
     (tmp_path / "helping.py").write_text(HELPING)
     env = os.environ | {"PYTHONPATH": str(tmp_path), "PYTHONDONTWRITEBYTECODE": "1", "VERIFY_RATES_CACHE": str(tmp_path / "cache")}
-    told = [run_user(tmp_path, env)[0]]
-    edit(copy / "problems" / "kernels.py", "out[j] = total + data.vectors[i, j]", "out[j] = total * 0.9 + data.vectors[i][j]"[:35])
-    told.append(run_user(tmp_path, env)[0])
-    assert len(set(told)) == len(told)
+    edits = [("problems/kernels.py", "total += H", "total -= H"), ("solvers/engine/compiled.py", "return out / v", "return out * v")]
+    seen = [run_user(tmp_path, env)[0]]
+    for file, old, new in edits:  # a kernel, a word
+        edit(copy / file, old, new)
+        seen.append(run_user(tmp_path, env, agree=False)[0])
+    assert len(set(seen)) == len(seen)
 
 
 def test_a_function_made_twice_in_one_process_is_not_mixed_up():
@@ -468,7 +467,6 @@ def test_a_function_made_twice_in_one_process_is_not_mixed_up():
 
         return Method("scaled", scaled, State, Hyper)
 
-    State.__annotations__["x"] = Shared
     for factor in (1.0, 2.0):
         a, b = (simulate(made(factor), problem, {"gamma": 0.1}, steps=5, engine=e) for e in ("numpy", "numba"))
         assert difference(a, b) < AGREE

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verify_rates.solvers.engine.plan import Plan, Trial, generators
+from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import World
 
 
@@ -44,13 +45,22 @@ class ArrayWorld(World):
     def grad(self, x):
         return self.problem.grads(x, None if self.exact else self.gens, self.xp)
 
+    def _check(self, word, v, *ndims):
+        """Arrays broadcast silently; a method says what it means."""
+        if v.ndim not in ndims:
+            takes = " or ".join({1: "shared", 2: "per-worker"}[ndim] for ndim in ndims)
+            raise UsageError(f"{word}(w, v) takes a {takes} value, not an array of shape {tuple(v.shape)}.")
+
     def mean(self, v):
+        self._check("mean", v, 2)
         return self.xp.mean(v, axis=0)
 
     def spread(self, v):
+        self._check("spread", v, 1)
         return self.xp.broadcast_to(v[None, :], (self.problem.n, self.problem.d))
 
     def gossip(self, v):
+        self._check("gossip", v, 2)
         return self.W @ v
 
     def compress(self, v):
@@ -90,9 +100,11 @@ class ArrayWorld(World):
         return self.refuse("optimum", f"no minimiser of {self.problem.name} is known") if x is None else self.xp.asarray(x)
 
     def gap(self, x):
+        self._check("gap", x, 1)
         return self.problem.value(to_host(x)) - self.problem.constants.f_star[0]
 
     def sqnorm(self, v):
+        self._check("sqnorm", v, 1, 2)
         return self.xp.sum(v * v) / (1 if v.ndim == 1 else v.shape[0])
 
     def consensus(self, x):

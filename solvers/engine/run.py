@@ -8,6 +8,7 @@ import math
 import platform
 import time
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -208,13 +209,15 @@ def _try_measures(plan: Plan) -> None:
     """Every measure once at the start, where a field that the state lacks or a missing minimiser is told in one sentence."""
     from verify_rates.solvers.engine.arrays import measure, state_of, world_of
 
-    try:
-        measure(plan, state_of(plan, plan.start()), world_of(plan, (0, 0)), plan.hyper(0))
-    except AttributeError as err:
-        fields = ", ".join(plan.method.state._fields)
-        raise UsageError(
-            f"a measure of {', '.join(plan.measures)} does not fit {plan.method.name} with the fields {fields}: {err}."
-        ) from err
+    s, w, h = state_of(plan, plan.start()), world_of(plan, (0, 0)), plan.hyper(0)
+    for name, function in plan.measures.items():
+        try:
+            values = measure(replace(plan, measures={name: function}), s, w, h)
+        except (AttributeError, UsageError) as err:
+            fields = ", ".join(plan.method.state._fields)
+            raise UsageError(f"{name} does not fit {plan.method.name} with the fields {fields}: {str(err).rstrip('.')}.") from err
+        if math.isinf(values[0]):
+            raise UsageError(f"{name} is infinite at the start x0; choose a start of moderate size.")
 
 
 def _engine(engine: Any) -> Callable[..., tuple[list[Trial], dict[str, Any]]]:
