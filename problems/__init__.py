@@ -46,12 +46,12 @@ def get_problem(name: Any, **options: Any) -> Any:
     known = problems()
     if name not in known:
         raise nearest(name, known, "problem")
-    family = known[name]
+    family: Any = known[name]
     if not inspect.isclass(family):
         return get_problem(family, **options)
     import dataclasses
 
-    allowed = [f.name for f in dataclasses.fields(family) if f.init]
+    allowed = [f.name for f in dataclasses.fields(family) if f.init]  # type: ignore[arg-type]
     for option in options:
         if option not in allowed:
             raise nearest(option, allowed, f"option of {name}")

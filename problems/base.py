@@ -12,6 +12,7 @@ import math
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
+from types import NoneType
 from typing import Any, ClassVar
 
 import numpy as np
@@ -19,6 +20,7 @@ import numpy as np
 from verify_rates.problems.rounding import down
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.oracle import Constants, Data
+from verify_rates.solvers.words import Unsupported
 
 FAMILIES: dict[str, Any] = {}  # classes, and the problems made by a user's file
 ADDITIVE = ("none", "gaussian", "two_point")  # noise that does not depend on x
@@ -55,7 +57,7 @@ def number(name: str, value: Any, least: float = -math.inf, strict: bool = False
 
 def truth(name: str, value: Any) -> None:
     """UsageError unless ``value`` is True or False."""
-    if not isinstance(value, (bool, np.bool_)):
+    if not isinstance(value, bool):
         raise UsageError(f"{name} must be true or false, not {value!r}.")
 
 
@@ -129,7 +131,7 @@ class Problem(abc.ABC):
         """Exact gradients, (n, d), at x of shape (d,) or (n, d)."""
 
     def _sampled(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
-        """Stochastic gradients, (n, d), where the noise is the family's own (batches)."""
+        """Stochastic gradients, (n, d); written by the families whose noise depends on x (batches), the only ones that allow it."""
         raise NotImplementedError
 
     @abc.abstractmethod
@@ -208,8 +210,12 @@ class Family(Problem):
             FAMILIES[cls.name] = cls
 
     def describe(self) -> dict[str, Any]:
-        """The name and all options."""
-        return {"name": self.name, **{f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}}
+        """The name and all options; Unsupported where one is not of a kind that JSON carries (large arrays given as data)."""
+        options = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.init}
+        for name, value in options.items():
+            if not isinstance(value, (str, int, float, dict, list, NoneType)):
+                raise Unsupported(f"record of '{self.name}': its {name} is too large to be written down; give the path of a file")
+        return {"name": self.name, **options}
 
     @abc.abstractmethod
     def _data(self) -> dict[str, np.ndarray]:
@@ -231,7 +237,7 @@ class Family(Problem):
     def slots(self) -> Data:
         """What the kernels read."""
         found = self._data()
-        code = {"gaussian": 1.0, "two_point": 2.0}.get(self.noise, 0.0)
+        code = {"gaussian": 1.0, "two_point": 2.0}.get(str(self.noise), 0.0)
         header = [code, float(getattr(self, "batch", None) or 0), *self._levels, self.p]
         params = np.concatenate([header, found.pop("params", np.empty(0))])
         return filled(params=params, **found)

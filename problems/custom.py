@@ -109,6 +109,9 @@ def make_problem(
     """
     _free(name)
     n = number("n", n, 1, whole=True)
+    for option in noise:
+        if option not in ("noise", "sigma2", "p"):
+            raise nearest(option, ("noise", "sigma2", "p"), "option of make_problem")
     own = len(inspect.signature(grads).parameters) > 1
     if own and noise:
         raise UsageError(f"grads of {name} takes gens and so draws its own noise; leave out {', '.join(noise)}.")
@@ -144,6 +147,8 @@ def _free(name: str) -> None:
 
 
 def _declared(name: str, n: int, own: bool, constants: Constants | Mapping[str, Any]) -> Constants:
+    if not isinstance(constants, (Constants, Mapping)):
+        raise UsageError(f"constants of {name} must be a Constants or a dict, not {type(constants).__name__}.")
     given = dict(constants._asdict() if isinstance(constants, Constants) else constants)
     for key in given:
         if key not in Constants._fields:
@@ -167,11 +172,13 @@ def _declared(name: str, n: int, own: bool, constants: Constants | Mapping[str, 
         "convex": given["mu"] >= 0,
     }
     made = Constants(**{**defaults, **given})
-    ends = tuple(_bound("f_star", v) for v in np.broadcast_to(np.asarray(made.f_star, dtype=float), 2))
+    ends = made.f_star if isinstance(made.f_star, (tuple, list)) else (made.f_star, made.f_star)
+    if len(ends) != 2:
+        raise UsageError(f"f_star of {name} must be a number or an interval of two, not {made.f_star!r}.")
     x_star = None if made.x_star is None else np.array(made.x_star, dtype=float)
     if x_star is not None and not np.all(np.isfinite(x_star)):
         raise UsageError(f"x_star of {name} must be finite.")
-    return made._replace(f_star=ends, x_star=x_star, convex=bool(made.convex))
+    return made._replace(f_star=(_bound("f_star", ends[0]), _bound("f_star", ends[1])), x_star=x_star, convex=bool(made.convex))
 
 
 def _bound(key: str, value: Any) -> float:

@@ -17,6 +17,7 @@ import numpy as np
 from verify_rates.solvers.method import UsageError, nearest
 
 DENSE_ABOVE = 0.4  # share of nonzeros above which rows are stored dense
+LARGEST = 1e100  # squares and sums of squares stay finite
 EMBEDDED = ("breast_cancer", "digits")
 
 
@@ -63,6 +64,8 @@ def dataset(name: str, A: Any, y: Any, how: str = "as given", sha256: str = "") 
     entries = A if isinstance(A, np.ndarray) else A.data
     if not (np.all(np.isfinite(entries)) and np.all(np.isfinite(y))):
         raise UsageError(f"{name} contains NaN or inf; every entry and target must be finite.")
+    if max(np.abs(entries).max(initial=0.0), np.abs(y).max()) > LARGEST:
+        raise UsageError(f"{name} contains a number beyond {LARGEST:g}, whose square is not safe to compute with; rescale it.")
     if np.count_nonzero(entries) > DENSE_ABOVE * A.shape[0] * A.shape[1]:
         dense = A if isinstance(A, np.ndarray) else A.toarray()
         return Dataset(name, np.ascontiguousarray(dense), y, False, how, sha256)
@@ -93,9 +96,12 @@ def get_data(data: Any, features: int | None = None, zero_based: bool | None = N
     >>> get_data("digits").A.shape
     (1797, 64)
     """
+    named = isinstance(data, (str, os.PathLike))
+    if (features is not None or zero_based is not None) and not (named and os.fspath(data) not in EMBEDDED):
+        raise UsageError("features and zero_based describe a LIBSVM file; leave them out for other data.")
     if isinstance(data, Dataset):
         return data
-    if isinstance(data, (str, os.PathLike)):
+    if named:
         path = os.fspath(data)
         if path in EMBEDDED:
             return _embedded(path)
@@ -139,8 +145,10 @@ def read_libsvm(path: str, features: int | None = None, zero_based: bool | None 
     Errors: UsageError that names the line of a malformed entry, a repeated or negative index, an index beyond ``features``, NaN or
     inf; or says that the file is missing, empty or not readable.
     """
-    if features is not None and (isinstance(features, bool) or int(features) != features or features < 1):
+    if features is not None and (isinstance(features, bool) or not isinstance(features, (int, np.integer)) or features < 1):
         raise UsageError(f"features must be a whole number of at least 1, not {features!r}.")
+    if zero_based not in (None, True, False):
+        raise UsageError(f"zero_based must be true, false or none, not {zero_based!r}.")
     content, checksum = _content(path)
     loaded = _quick(content, zero_based) or _careful(path, content, zero_based)
     A, y, lowest = loaded

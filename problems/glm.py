@@ -145,14 +145,16 @@ class DataProblem(Family):
         return self._converted[key]
 
     def _sums(self, x: Any, parts: list[tuple[Any, Any]], xp: Any) -> Any:
+        """Gradients of the mean losses alone."""
+
         def one(i: int, A: Any, y: Any) -> Any:
             own = x if x.ndim == 1 else x[i, :]
             return (self._slopes(A @ own, y, xp) / y.shape[0]) @ A
 
-        return xp.stack([one(i, A, y) for i, (A, y) in enumerate(parts)]) + self._penalty_grad(x)
+        return xp.stack([one(i, A, y) for i, (A, y) in enumerate(parts)])
 
     def _full(self, x: Any, xp: Any) -> Any:
-        return self._sums(x, self._parts(xp, xp is not np), xp)
+        return self._sums(x, self._parts(xp, xp is not np), xp) + self._penalty_grad(x)
 
     def _sampled(self, x: Any, gens: list[np.random.Generator], xp: Any) -> Any:
         def drawn(A: Any, y: Any, gen: np.random.Generator) -> tuple[Any, Any]:
@@ -160,7 +162,7 @@ class DataProblem(Family):
             return (A[rows], y[rows]) if xp is np else (xp.take(A, xp.asarray(rows), axis=0), xp.take(y, xp.asarray(rows)))
 
         parts = self._parts(xp, xp is not np or self.A.shape[0] * self.d <= DENSE_ROWS)
-        return self._sums(x, [drawn(A, y, gen) for (A, y), gen in zip(parts, gens, strict=True)], xp)
+        return self._sums(x, [drawn(A, y, gen) for (A, y), gen in zip(parts, gens, strict=True)], xp) + self._penalty_grad(x)
 
     def _data(self) -> dict[str, np.ndarray]:
         shared = {"y": self.y, "offsets": self.offsets, "params": np.array([self.loss.code, float(self.bounded), self.lam])}
@@ -278,7 +280,7 @@ class DataProblem(Family):
         if self.batch is None:
             return 0.0
         slopes2 = self._slopes(self.A @ x, self.y, np) ** 2
-        pull = self._full(x, np) - self._penalty_grad(x)
+        pull = self._sums(x, self._parts(np, False), np)
         total = 0.0
         for i in range(self.n):
             second = float(np.mean(slopes2[self._own(i)] * self._row_norms2[self._own(i)]))

@@ -48,7 +48,7 @@ def smallest_eigenvalue(G: np.ndarray) -> float:
 
     An eigenvalue routine only suggests the shift ``s``.  The proof is a Cholesky factorisation of ``G - s I`` that runs to its
     end in floating point: then ``lambda_min(G - s I) >= -gamma_{d+1}/(1 - gamma_{d+1}) trace(G - s I)`` (Demmel 1989; Rump 2006,
-    Verification of positive definiteness), and forming ``G - s I`` costs one rounding a diagonal entry.
+    Verification of positive definiteness; no underflow), and forming ``G - s I`` costs one rounding a diagonal entry.
 
     >>> 0.999999 < smallest_eigenvalue(np.diag([1.0, 2.0])) <= 1.0
     True
@@ -113,5 +113,7 @@ def gram_norm(A: Any, weights: np.ndarray, dense_up_to: int = 3000) -> float:
     for _ in range(200):
         Mv = B.T @ (weights * (B @ v))
         best = min(best, float((Mv / v).max()))
+        if best == 0.0:  # no entry at all
+            return 0.0
         v = np.maximum(Mv / Mv.max(), 1e-9)  # stays positive: the bound holds for every positive v
     return up(best * (1 + gamma(A.shape[0] + A.shape[1] + 4)), 2)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import math
 from dataclasses import dataclass
 from fractions import Fraction
@@ -47,13 +48,13 @@ class Shifted(Family):
         self._shifts = self.centre + self.shift * rng.uniform(-1.0, 1.0, (self.n, self.d))
         self._shape()
 
+    @abc.abstractmethod
     def _shape(self) -> None:
         """Validate and prepare what phi needs."""
-        raise NotImplementedError
 
+    @abc.abstractmethod
     def _values(self, r: np.ndarray) -> np.ndarray:
         """phi at r, any shape."""
-        raise NotImplementedError
 
     def value(self, x: np.ndarray) -> float:
         """``f(x)``."""

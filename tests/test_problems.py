@@ -13,7 +13,7 @@ import mpmath
 import numpy as np
 import pytest
 
-from verify_rates.problems import get_problem, problems
+from verify_rates.problems import get_problem, glm, problems
 from verify_rates.problems.checks import check_constants
 from verify_rates.problems.custom import make_problem
 from verify_rates.problems.data import dataset, get_data, read_libsvm
@@ -280,6 +280,14 @@ def test_the_interval_of_f_star_contains_the_minimum_in_50_digits(name):
     assert f.constants.zeta2_star >= np.mean(np.sum(f.grads(exact) ** 2, axis=1)) * (1 - 1e-13)
 
 
+def test_minimisers_without_a_dense_hessian_are_the_same(monkeypatch):
+    dense = get_problem("logistic", n=3, samples=100, lam=0.05).constants
+    monkeypatch.setattr(glm, "DENSE_HESSIAN", 0)
+    sparse = get_problem("logistic", n=3, samples=100, lam=0.05).constants
+    assert np.allclose(dense.x_star, sparse.x_star, rtol=0, atol=1e-12)
+    assert sparse.f_star[1] - sparse.f_star[0] < 1e-12
+
+
 def test_gaps_are_never_negative_along_a_run(made):
     for spec in SPECS:
         f = made[json.dumps(spec)]
@@ -399,6 +407,12 @@ def test_given_arrays_survive_a_description():
     f = get_problem("ridge", data=([[1.0, 2.0], [0.1, -1.0], [3.0, 1.0]], [0.5, 1.0, -1.0]), n=3)
     again = get_problem(**json.loads(json.dumps(f.describe())))
     assert np.array_equal(f.grads(np.ones(2)), again.grads(np.ones(2)))
+
+
+def test_large_given_arrays_are_not_written_down():
+    f = get_problem("ridge", data=(np.ones((1001, 100)), np.ones(1001)), n=2)
+    with pytest.raises(Unsupported, match="its data is too large"):
+        f.describe()
 
 
 def test_seeds_are_deterministic_and_matter():
@@ -600,6 +614,9 @@ def test_real_files_load_quickly_with_their_constants(name, shape, binary):
         ("ridge", {"data": ([[1.0, 2.0], [1.0]], [1, 2])}, "rows of one length"),
         ("ridge", {"data": ([[1.0], [math.nan]], [1, 2])}, "NaN or inf"),
         ("ridge", {"data": ([[1.0], [2.0]], [1, 2, 3])}, "one target a row"),
+        ("ridge", {"data": ([[1e200], [2.0]], [1, 2])}, "beyond 1e+100"),
+        ("ridge", {"data": "digits", "features": 64}, "leave them out"),
+        ("ridge", {"data": "x.txt", "features": 2.5}, "there is no file"),
     ],
 )
 def test_bad_options_are_said_in_one_sentence(name, options, said):
@@ -661,6 +678,7 @@ def test_a_users_problem_works_and_is_found_by_name():
         ({"L": math.nan}, "must not be NaN"),
         ({"L": -1.0}, "L must be at least 0"),
         ({"Lmax": 1.0}, "did you mean"),
+        ({"f_star": (1.0, 2.0, 3.0)}, "an interval of two"),
     ],
 )
 def test_a_users_wrong_declarations_are_refused(change, said):
