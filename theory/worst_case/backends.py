@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,6 +14,10 @@ from verify_rates.theory.worst_case.assemble import Conic, smat, triangle
 
 TOLERANCE = 1e-10  # asked of the solver, in normalised units; what it reached is measured afterwards
 SQRT2 = np.sqrt(2.0)
+OPTIONS = {  # through cvxpy
+    "CLARABEL": {"tol_gap_abs": TOLERANCE, "tol_gap_rel": TOLERANCE, "tol_feas": TOLERANCE},
+    "SCS": {"eps_abs": TOLERANCE, "eps_rel": TOLERANCE, "max_iters": 50_000},
+}
 
 
 @dataclass(frozen=True)
@@ -90,7 +95,7 @@ def clarabel_dual(conic: Conic, margin: float) -> Raw:
 
 
 def through_cvxpy(conic: Conic, margin: float, solver: str) -> Raw:
-    """The primal ``max c'z - margin tr`` over ``A z <= b``, each family of constraints as one vectorised cvxpy constraint."""
+    """The primal ``max c'z + margin tr`` over ``A z <= b``, each family of constraints as one vectorised cvxpy constraint."""
     import cvxpy as cp
 
     grams = [cp.Variable((k, k), PSD=True) for k in conic.orders if k]
@@ -103,21 +108,20 @@ def through_cvxpy(conic: Conic, margin: float, solver: str) -> Raw:
     if conic.mixed:
         M = cp.Variable((conic.mixed, conic.mixed), PSD=True)
         constraints.append(M[triangle(conic.mixed)] == conic.P @ z)
-    problem = cp.Problem(cp.Maximize(conic.c @ z - margin * sum(cp.trace(M) for M in grams)), constraints)
-    options = {"SCS": {"eps_abs": 1e-8, "eps_rel": 1e-8, "max_iters": 100_000}}.get(solver, {})
+    problem = cp.Problem(cp.Maximize(conic.c @ z + margin * sum(cp.trace(M) for M in grams)), constraints)
     try:
-        problem.solve(solver=solver, **options)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # "may be inaccurate": what was reached is measured afterwards
+            problem.solve(solver=solver, **OPTIONS.get(solver, {}))
         message = str(problem.status)
     except cp.error.SolverError as error:
         message = f"failed: {error}".splitlines()[0]
-    status = {"optimal": "solved", "optimal_inaccurate": "inaccurate", "unbounded": "unbounded", "infeasible": "infeasible"}.get(
-        message, "failed"
-    )
+    known = {"optimal": "solved", "optimal_inaccurate": "inaccurate", "unbounded": "unbounded", "infeasible": "infeasible"}
+    status = known.get(message, "failed")
     duals = [c.dual_value for c in constraints]
     if z.value is None or duals[0] is None:
-        return Raw(
-            status, message, np.zeros(conic.c.size), np.zeros(conic.b.size), np.zeros(conic.E.shape[0]), np.zeros((conic.mixed,) * 2)
-        )
+        empty = [np.zeros(k) for k in (conic.c.size, conic.b.size, conic.E.shape[0])]
+        return Raw(status if status in ("unbounded", "infeasible") else "failed", message, *empty, np.zeros((conic.mixed,) * 2))
     nu = np.atleast_1d(duals[1]) if conic.E.shape[0] else np.zeros(0)
     S = smat(np.atleast_1d(duals[-1]) / _off_diagonal(conic.mixed, 2.0), conic.mixed) if conic.mixed else np.zeros((0, 0))
     return Raw(status, message, z.value, np.atleast_1d(duals[0]), nu, S)
@@ -127,10 +131,8 @@ def solvers() -> tuple[str, ...]:
     """Names that ``worst_case(solver=...)`` takes here: the installed solvers of semidefinite programs."""
     import cvxpy as cp
 
-    return (
-        "CLARABEL",
-        *(f"cvxpy:{name}" for name in cp.installed_solvers() if name in ("CLARABEL", "SCS", "MOSEK", "CVXOPT", "COPT", "SDPA")),
-    )
+    able = [name for name in cp.installed_solvers() if name in ("CLARABEL", "SCS", "MOSEK", "CVXOPT", "COPT", "SDPA")]
+    return ("CLARABEL", *(f"cvxpy:{name}" for name in able))
 
 
 def solve_conic(conic: Conic, margin: float, solver: str) -> Raw:

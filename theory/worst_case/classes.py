@@ -36,7 +36,7 @@ class FunctionClass:
 
 
 def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Products:
-    """``f_i >= f_j + <g_j, dx> + (||dg||^2 + kappa ||dx||^2 - 2 kappa <dg, dx>) / (2 (1 - kappa))``, ``dx = x_i - x_j``, ``dg = g_i - g_j``."""
+    """``f_i >= f_j + <g_j, dx> + (||dg||^2 + kappa ||dx||^2 - 2 kappa <dg, dx>) / (2 (1 - kappa))``, dx = x_i - x_j, dg = g_i - g_j."""
     dx, dg, c = x[i] - x, g[i] - g, 1 / (2 * (1 - kappa))
     return [(c * dg, dg), (g + c * kappa * dx - 2 * c * kappa * dg, dx)]
 
@@ -63,7 +63,7 @@ _CLASSES = {
             minimiser=False,
             takes_mu=False,
             products=_nonconvex,
-            source="Taylor, Hendrickx, Glineur 2017, Theorem 3.10 of the thesis; with a lower bound: Drori, Shamir 2020, Theorem 7",
+            source="Taylor, Hendrickx, Glineur 2017, Theorem 4 with mu = -L; with a lower bound: Drori, Shamir 2020, Theorem 7",
         ),
     )
 }

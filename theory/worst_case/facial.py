@@ -22,10 +22,11 @@ ABSENT = 1e-14
 def relaxations(conic: Conic) -> Iterator[tuple[Conic, np.ndarray]]:
     """Smaller problems with a value at least as large, and which rows they keep."""
     to_minimiser = np.array([name.startswith("interpolation 0 ") for name in conic.names])
-    about_it = np.array([name.startswith("interpolation ") and name.endswith(" 0") or name == "heterogeneity" for name in conic.names])
-    for dropped in (to_minimiser & False, to_minimiser, to_minimiser | about_it):
-        if not conic.mixed:
-            yield _reduced(conic, ~dropped), np.flatnonzero(~dropped)
+    about_it = np.array([(name.startswith("interpolation ") and name.endswith(" 0")) or name == "heterogeneity" for name in conic.names])
+    for dropped in (np.zeros_like(about_it), to_minimiser, to_minimiser | about_it):
+        smaller = None if conic.mixed else _reduced(conic, ~dropped)
+        if smaller and (dropped.any() or smaller.orders != conic.orders):
+            yield smaller, np.flatnonzero(~dropped)
 
 
 def _reduced(conic: Conic, kept: np.ndarray) -> Conic:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +17,8 @@ from verify_rates.theory.worst_case.world import branches, taken
 # The recorded vectors are products of an eigenvector matrix of order K and coordinates: a replayed point, a gradient inequality
 # or a compressor's inequality may be off by some K roundings of 1.1e-16 relative to the largest number in play, squares included.
 REPLAY_RTOL = 1e-10
+_RECORDED = ("statement", "start", "optimum", "points", "answers", "f_star", "value")
+SHOWN = 8  # workers that a replay spells out unless asked for more
 
 
 @dataclass(frozen=True)
@@ -33,7 +34,6 @@ class Instance:
     start : per state field, or per place in a queue, its two parts.
     optimum : ``x*``, two parts, or None.
     points : every evaluated point: ``x`` and ``g`` in two parts and the mean function value ``f``.
-    calls : the point of every gradient evaluation, in order.
     answers : in and out of every compression, ``v`` and ``m`` in two parts.
     f_star : infimum of f.
     value : the measure reached, as computed from the Gram matrices.
@@ -43,7 +43,6 @@ class Instance:
     start: dict[str, Any]
     optimum: Any
     points: list[dict[str, Any]]
-    calls: list[int]
     answers: list[dict[str, Any]]
     f_star: float
     value: float
@@ -51,11 +50,14 @@ class Instance:
     initial: Any = field(default=None, repr=False, compare=False)
 
     def workers(self, n: int | None = None) -> int:
-        """The number of workers it is shown with: 1, or the given or stated number, 2 where any will do."""
+        """The number of workers it is shown with: n if given, else the stated number up to ``SHOWN``, 2 where any will do.
+
+        The parts make an instance for every n >= 2, so that a large stated number need not be spelled out.
+        """
         stated = self.statement["n"]
-        if stated not in ("any", n) and n is not None:
-            raise UsageError(f"this instance is for n = {stated}, not {n}.")
-        return n or (2 if stated == "any" else int(stated))
+        if n is not None and (n != 1) != (stated != 1):
+            raise UsageError(f"this instance is for {'one worker' if stated == 1 else 'two workers or more'}, not for {n}.")
+        return n or (2 if stated == "any" else min(int(stated), SHOWN))
 
     def replay(self, method: str | Method | None = None, n: int | None = None) -> float:
         """Execute the step function on the recorded arrays and return the measure it reaches.
@@ -81,8 +83,7 @@ class Instance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        names = ["statement", "start", "optimum", "points", "calls", "answers", "f_star", "value"]
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in _RECORDED}
 
     def to_json(self, **options: Any) -> str:
         """The same as JSON; :meth:`from_dict` reads it back."""
@@ -92,18 +93,17 @@ class Instance:
     def from_dict(data: dict[str, Any]) -> Instance:
         """An instance written by :meth:`to_dict`."""
         try:
-            return Instance(**{k: data[k] for k in ["statement", "start", "optimum", "points", "calls", "answers", "f_star", "value"]})
+            return Instance(**{k: data[k] for k in _RECORDED})
         except (KeyError, TypeError):
             raise UsageError("this is not a worst-case instance written by verify-rates.") from None
 
 
 def simplex(n: int) -> np.ndarray:
-    """n unit vectors in dimension n-1 that sum to zero (n = 2: +1 and -1)."""
+    """n unit vectors in dimension n-1 that sum to zero (n = 2: plus and minus 1)."""
     if n == 1:
         return np.zeros((1, 0))
-    centred = np.eye(n) - 1 / n
-    vectors = np.linalg.eigh(centred)[1][:, 1:] * np.sqrt(n)
-    return vectors * np.sqrt(1 / (n - 1))
+    values, vectors = np.linalg.eigh(np.eye(n) - 1 / n)
+    return vectors[:, values > 0.5] * np.sqrt(n / (n - 1))
 
 
 class ReplayWorld(World):
@@ -113,11 +113,11 @@ class ReplayWorld(World):
 
     def __init__(self, instance: Instance, n: int) -> None:
         self.instance, self.n = instance, n
-        self.corners = simplex(n) * np.sqrt(n - 1) / np.sqrt(max(n - 1, 1))
+        self.corners = simplex(n)
         self.statement = instance.statement
         self.script: tuple[bool, ...] = ()
         self.tosses: list[Any] = []
-        self.asked = self.sent = 0
+        self.sent = 0
         self.points = [{"x": self.array(p["x"]), "g": self.array(p["g"]), "f": p["f"]} for p in instance.points]
         self.answers = [{k: self.array(a[k]) for k in ("v", "m")} for a in instance.answers]
         self.scale = max([1e-300, *(float(np.abs(p["x"]).max(initial=0)) for p in self.points)])
@@ -162,10 +162,11 @@ class ReplayWorld(World):
 
     def compress(self, v):
         rows = self._all(v)
-        for a in self.answers[self.sent :]:
-            if np.abs(a["v"] - rows).max(initial=0) <= REPLAY_RTOL * max(float(np.abs(a["v"]).max(initial=0)), self._message_scale):
-                self.sent = (self.sent + 1) % max(len(self.answers), 1)
-                return a["m"][0] if v.ndim == 1 else a["m"]
+        if self.sent < len(self.answers):
+            recorded = self.answers[self.sent]
+            if np.abs(recorded["v"] - rows).max(initial=0) <= REPLAY_RTOL * self._message_scale:
+                self.sent += 1
+                return recorded["m"][0] if v.ndim == 1 else recorded["m"]
         compressor = self.statement["compressor"] or {}
         if compressor.get("delta") == 1 or compressor.get("Delta2") == 0 or not rows.any():
             return v
@@ -205,29 +206,38 @@ class ReplayWorld(World):
     # --- checks of the record ----------------------------------------------------------------------------------------
 
     def verify(self) -> None:
-        """Interpolation inequalities of every worker, and those of the compressor; UsageError on a violation."""
-        functions = get_class(self.statement["functions"])
-        L, mu = self.statement["L"], self.statement["mu"]
-        size = max([1e-300, *(abs(p["f"]) for p in self.points), L * self.scale**2])
-        if mu < L:
-            f = np.array([p["f"] for p in self.points])
-            origin = self.points[0]["x"]
-            for i in range(len(f)):
-                excess = f - f[i]
-                for x, g in (
-                    (np.array([(p["x"] - origin)[w] for p in self.points]), np.array([p["g"][w] for p in self.points]) / L)
-                    for w in range(self.n)
-                ):
-                    total = excess / L + sum(np.sum(u * v, axis=1) for u, v in functions.products(x, g, i, mu / L))
-                    if len(f) > 1 and total.max() * L > REPLAY_RTOL * size * len(f) / (1 - max(mu, 0) / L):
-                        raise UsageError("the recorded instance violates an interpolation inequality of its class.")
-        for a in self.answers:
-            sent, wanted = (float(np.mean(np.sum(v**2, axis=1))) for v in (a["m"] - a["v"], a["v"]))
-            compressor = self.statement["compressor"]
-            limits = [(1 - compressor["delta"]) * wanted] if "delta" in compressor else []
-            limits += [compressor["Delta2"]] if "Delta2" in compressor else []
-            if sent > min(limits) + REPLAY_RTOL * max(wanted, min(limits)):
-                raise UsageError("the recorded instance violates the compressor's inequality.")
+        """Inequalities of every worker's function, of the minimiser and of the compressor; UsageError on a violation."""
+        if self.statement["mu"] < self.statement["L"] and len(self.points) > 1:
+            for worker in range(self.n):
+                self._verify_functions(worker)
+        if self.instance.optimum is not None:
+            self._verify_minimiser(self._find(self.optimum())["g"])
+        for answer in self.answers:
+            self._verify_answer(**answer)
+
+    def _verify_functions(self, worker: int) -> None:
+        functions, L, kappa = get_class(self.statement["functions"]), self.statement["L"], self.statement["mu"] / self.statement["L"]
+        f = np.array([p["f"] for p in self.points]) / L
+        x = np.array([(p["x"] - self.points[0]["x"])[worker] for p in self.points])
+        g = np.array([p["g"][worker] for p in self.points]) / L
+        size = max(np.abs(f).max(), np.sum(x**2, axis=1).max(), np.sum(g**2, axis=1).max(), 1e-300)
+        for i in range(len(f)):
+            excess = f - f[i] + sum(np.sum(u * v, axis=1) for u, v in functions.products(x, g, i, kappa))
+            if excess.max() > REPLAY_RTOL * size / (1 - kappa):
+                raise UsageError("the recorded instance violates an interpolation inequality of its class.")
+
+    def _verify_minimiser(self, g: np.ndarray) -> None:
+        zeta2, size = self.statement["zeta2_star"], max(self.sqnorm(p["g"]) for p in self.points)
+        if self.sqnorm(g.mean(axis=0)) > REPLAY_RTOL**2 * size or (zeta2 is not None and self.sqnorm(g) > zeta2 + REPLAY_RTOL * size):
+            raise UsageError("the recorded instance violates the conditions on the gradients at its minimiser.")
+
+    def _verify_answer(self, v: np.ndarray, m: np.ndarray) -> None:
+        lost, size = self.sqnorm(m - v), self.sqnorm(v)
+        compressor = self.statement["compressor"]
+        limits = [(1 - compressor["delta"]) * size] if "delta" in compressor else []
+        limits += [compressor["Delta2"]] if "Delta2" in compressor else []
+        if lost > min(limits) + REPLAY_RTOL * max(size, min(limits)):
+            raise UsageError("the recorded instance violates the compressor's inequality.")
 
     def check_initial(self, initial: Any, states: list[Any], hyper: Any) -> None:
         """The initial conditions; UsageError on a violation."""
@@ -246,7 +256,7 @@ def record(
     start: Any,
     statement: dict[str, Any],
     value: float,
-    **callables: Callable[..., Any],
+    **callables: Any,
 ) -> Instance:
     """Vectors from the Gram matrices (eigenvectors, exact zeros dropped) and everything the method met along them."""
     from verify_rates.theory.worst_case.bounds import grams
@@ -273,7 +283,6 @@ def record(
         start={k: parts(v) for k, v in zip(start._fields, start, strict=True)},
         optimum=parts(world.minimiser) if world.setting.functions.minimiser else None,
         points=[{"x": parts(p.x), "g": parts(p.g), "f": number(p.f)} for p in world.points],
-        calls=list(world.evaluations),
         answers=[{"v": parts(a.v), "m": parts(a.m)} for a in world.answers],
         f_star=number(f_star),
         value=value,

@@ -66,25 +66,7 @@ class WorstCase:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; infinities and unknown numbers are None."""
-        plain = {
-            name: getattr(self, name)
-            for name in [
-                "lower",
-                "upper",
-                "rigorous",
-                "exact",
-                "why",
-                "status",
-                "message",
-                "gap",
-                "solver",
-                "solver_version",
-                "seconds",
-                "size",
-                "statement",
-                "multipliers",
-            ]
-        }
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "instance"}
         plain |= {k: None for k, v in plain.items() if isinstance(v, float) and not math.isfinite(v)}
         return plain | {"instance": self.instance.to_dict() if self.instance else None}
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -15,6 +16,7 @@ import numpy as np
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
+from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.worst_case.algebra import Form, exact
 from verify_rates.theory.worst_case.assemble import Conic, assemble
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
@@ -105,14 +107,16 @@ def worst_case(
     check_kinds(method, method.hypers(**hyper))
     world = PepWorld(setting)
     first = world.start(method, values, start == "free")
-    objective, states = _objective(method, values, world, first, steps, measure_function, take)
-    for k, (value, limit) in enumerate(initial_values(initial, initial_value, states, world, values)):
+    with _fields_named(method):
+        objective, states = _objective(method, values, world, first, steps, measure_function, take)
+        conditions = initial_values(initial, initial_value, states, world, values)
+    for k, (value, limit) in enumerate(conditions):
         if not isinstance(value, Form):
             raise UsageError("an initial condition must be a measure of the state.")
         world.constraints.append((f"initial {k}", value - limit))
     world.finish(objective)
     conic, builder = assemble(world, objective)
-    statement = _statement(method, hyper, steps, setting, initial, initial_value, measure, take, start)
+    statement = _statement(method, values, steps, setting, initial, initial_value, measure, take, start)
     common: dict[str, Any] = {
         "exact": not world.relaxed,
         "why": world.relaxed or _reason(setting),
@@ -245,6 +249,17 @@ def _objective(method: Method, values: Any, world: PepWorld, first: Any, steps: 
     return total, states
 
 
+@contextlib.contextmanager
+def _fields_named(method: Method) -> Iterator[None]:
+    """A measure that asks for a field which the method lacks is bad input."""
+    try:
+        yield
+    except AttributeError as error:
+        if not isinstance(error.obj, method.state):
+            raise
+        raise UsageError(f"{method.name} has no field {error.name!r}; its fields are {', '.join(method.state._fields)}.") from None
+
+
 def initial_values(initial: Any, limit: Any, states: list[Any], world: Any, hyper: Any) -> list[tuple[Any, Any]]:
     """Every initial condition as (value, limit)."""
     if isinstance(initial, (list, tuple)):
@@ -323,9 +338,7 @@ def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fracti
             raise UsageError(f"the constants of compressor {compressor.name!r} depend on the dimension; give d.")
         constants = compressor.constants(_whole(d, "d", 1))
         if "delta" not in constants and "Delta2" not in constants:
-            raise UsageError(
-                f"compressor {compressor.name!r} is neither contractive nor absolute; unbiased ones keep a term omega/n and are not covered."
-            )
+            raise Unsupported(f"the worst case of compressor {compressor.name!r}: unbiased ones keep a term omega/n")
         constants = {k: v for k, v in constants.items() if k in ("delta", "Delta2")}
     else:
         constants = dict(compressor)
@@ -367,12 +380,12 @@ def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | N
 
 
 def _statement(
-    method: Method, hyper: dict[str, Any], steps: int, setting: Setting, initial: Any, value: Any, measure: Any, take: str, start: str
+    method: Method, hyper: Any, steps: int, setting: Setting, initial: Any, value: Any, measure: Any, take: str, start: str
 ) -> dict[str, Any]:
     compressor = {k: float(v) for k, v in (("delta", setting.delta), ("Delta2", setting.Delta2)) if v is not None}
     return {
         "method": method.name,
-        "hyper": {k: _plain(v) for k, v in hyper.items()},
+        "hyper": {k: _plain([v(t) for t in range(steps)] if callable(v) else v) for k, v in hyper._asdict().items()},
         "steps": steps,
         "functions": setting.functions.name,
         "L": float(setting.L),

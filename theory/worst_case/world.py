@@ -78,7 +78,6 @@ class PepWorld(World):
     points: list[Point] = field(default_factory=list)
     constraints: list[tuple[str, Form]] = field(default_factory=list)  # (name, form <= 0)
     mixed: list[tuple[Vec, Vec]] = field(default_factory=list)  # deviations before and after
-    evaluations: list[int] = field(default_factory=list)  # the point of every call of grad, in order
     answers: list[Answer] = field(default_factory=list)
     script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
     tosses: list[tuple[Fraction, bool]] = field(default_factory=list)
@@ -165,9 +164,7 @@ class PepWorld(World):
     # --- words of a step ---------------------------------------------------------------------------------------------
 
     def grad(self, x):
-        k = self._evaluate(x)
-        self.evaluations.append(k)
-        return self.points[k].g
+        return self.points[self._evaluate(x)].g
 
     def mean(self, v):
         return Vec(v.mean)
@@ -323,16 +320,16 @@ Measure = Callable[[Any, Any, Any], Any]
 
 def taken(take: str, measure: Measure, states: list[Any], world: Any, hyper: Any, least: Callable[[list[Any]], Any]) -> Any:
     """The measure of a trajectory: at the end, at best, on average, or at the average iterate; ``least`` takes minima."""
-    h = at_exact(hyper, len(states) - 1) if not _scheduled(hyper) else at_exact(hyper, max(0, len(states) - 2))
+    last = len(states) - 2
+
+    def now(s: Any, t: int = last) -> Any:
+        return measure(s, world, at_exact(hyper, min(t, last)))
+
     if take == "last":
-        return measure(states[-1], world, h)
+        return now(states[-1])
     if take == "average_iterate":
-        return measure(average(states[:-1]), world, h)
+        return now(average(states[:-1]))
     if take == "mean":
-        values = [measure(s, world, h) for s in states[:-1]]
+        values = [now(s, t) for t, s in enumerate(states[:-1])]
         return sum(values[1:], values[0]) / len(values)
-    return least([measure(s, world, h) for s in states])
-
-
-def _scheduled(hyper: Any) -> bool:
-    return any(isinstance(v, list) for v in hyper)
+    return least([now(s, t) for t, s in enumerate(states)])
