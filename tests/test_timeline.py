@@ -1,0 +1,554 @@
+import itertools
+import json
+import math
+import time
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+import sympy as sp
+
+from verify_rates.solvers import method as registry
+from verify_rates.solvers.method import UsageError, method, methods
+from verify_rates.solvers.words import PerWorker, Shared, Unsupported, chance, compress, gossip, grad, mean, spread
+from verify_rates.theory import units
+from verify_rates.theory.timeline import EventGraph, round_seconds_by_simulation, timeline
+from verify_rates.theory.timeline.cycles import cycle_ratio
+from verify_rates.theory.timeline.events import EventWorld
+from verify_rates.theory.timeline.formulas import CLOSED_FORMS, closed_form
+from verify_rates.theory.timeline.simulate import ClockWorld
+from verify_rates.theory.traffic import traffic
+
+RTOL = 1e-9  # what the project promises; sums of at most some thousands of times are good to 1e-12
+INSTANCES = 200
+
+
+def instances(name, count=INSTANCES, seed=0):
+    """Random hyper-parameters and costs over four decades, so that every cycle sets the pace in some instance."""
+    rng = np.random.default_rng((seed, *name.encode()))
+    for _ in range(count):
+        T_comp, T_tx, lat = 10.0 ** rng.uniform(-3, 1, 3)
+        size, share = float(rng.integers(1, 1000) * 4), float(rng.uniform(0.01, 1))
+        hyper = {"tau": int(rng.integers(0, 9))} if name == "dd_ef_sgd" else {"H": int(rng.integers(1, 9))} if name == "local_sgd" else {}
+        sends = share if "compress" in words_of(name) else 1.0
+        costs = {"compute": float(T_comp), "latency": float(lat), "bandwidth": 8 * size * sends / float(T_tx), "size": size}
+        yield hyper, {**costs, "bytes_share": share}, (float(T_comp), float(T_tx), float(lat))
+
+
+def words_of(name):
+    from verify_rates.solvers.kinds import check_kinds
+
+    m = methods()[name]
+    return check_kinds(m, m.hypers(gamma=0.0))
+
+
+def value(formula, T_comp, T_tx, lat):
+    return float(sp.lambdify([sp.Symbol(s, nonnegative=True) for s in ("T_comp", "T_tx", "lat")], formula, "math")(T_comp, T_tx, lat))
+
+
+def differ(a, b):
+    return abs(a - b) > RTOL * max(abs(a), abs(b))
+
+
+def disagreements(name, count=INSTANCES):
+    """Instances where the published closed form and the maximum cycle ratio differ."""
+    form, wrong = closed_form(name), 0
+    for hyper, costs, (T_comp, T_tx, lat) in instances(name, count):
+        found = timeline(name, hyper, **costs, steps=1).seconds_per_step
+        wrong += differ(found, form(T_comp, T_tx, lat, hyper.get("tau", 0), hyper.get("H", 1)))
+    return wrong
+
+
+# --- the three answers agree -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", sorted(CLOSED_FORMS))
+def test_cycle_ratio_simulation_and_closed_form_agree(name):
+    form = closed_form(name)
+    limits, derived_forms = set(), {}
+    for hyper, costs, (T_comp, T_tx, lat) in instances(name):
+        line = timeline(name, hyper, **costs, steps=1)
+        expected = form(T_comp, T_tx, lat, hyper.get("tau", 0), hyper.get("H", 1))
+        simulated = round_seconds_by_simulation(name, hyper, **costs) / line.steps_per_round
+        key = tuple(hyper.items())
+        if key not in derived_forms:
+            derived_forms[key] = line.formula
+        derived = value(derived_forms[key], T_comp, T_tx, lat)
+        assert not differ(line.seconds_per_step, expected), (hyper, costs)
+        assert not differ(line.seconds_per_step, simulated), (hyper, costs)
+        assert not differ(line.seconds_per_step, derived), (hyper, costs)
+        assert line.gap <= 1e-11
+        limits.add(line.limit)
+    everything = {"compute", "link", "feedback loop"}
+    assert limits == (everything if name in ("dd_ef_sgd", "acco") else {"feedback loop"})
+
+
+@pytest.mark.parametrize("name", sorted(set(methods()) - set(CLOSED_FORMS)))
+def test_methods_without_a_published_form(name):
+    """Every other member: cycle ratio, simulation and derived formula agree, or the refusal has a reason."""
+    for hyper, costs, moments in instances(name, 20):
+        try:
+            line = timeline(name, hyper, **costs, steps=1)
+        except (Unsupported, UsageError) as error:
+            assert len(str(error)) > 20
+            return
+        simulated = round_seconds_by_simulation(name, hyper, **costs) / line.steps_per_round
+        assert not differ(line.seconds_per_step, simulated)
+        assert (
+            line.formula is None
+            or any("T_tx_" in str(s) for s in line.formula.free_symbols)
+            or not differ(line.seconds_per_step, value(line.formula, *moments))
+        )
+
+
+def test_acco_is_the_papers_formula():
+    """acco.6, 2*Max(n*T_g/2, T_m), with T_comp = n*T_g/2: without latency, or where the latency holds the link too."""
+    rng = np.random.default_rng(0)
+    for T_comp, T_tx, lat in 10.0 ** rng.uniform(-2, 1, (INSTANCES, 3)):
+        size = {"size": 4.0, "bandwidth": 32 / T_tx, "compute": T_comp}
+        assert not differ(timeline("acco", latency=0, **size, steps=1).seconds_per_step, 2 * max(T_comp, T_tx))
+        assert not differ(timeline("acco", latency=lat, link="blocking", **size, steps=1).seconds_per_step, 2 * max(T_comp, T_tx + lat))
+
+
+@pytest.mark.parametrize("topology", ["ring", "star", "path", "complete"])
+def test_workers_of_different_speed(topology):
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        compute = (10.0 ** rng.uniform(-2, 1, 5)).tolist()
+        costs = {"compute": compute, "latency": float(rng.uniform(0, 2)), "bandwidth": 32.0, "size": 4.0, "topology": topology}
+        line = timeline("gossip_sgd", **costs, steps=1)
+        assert not differ(line.seconds_per_step, round_seconds_by_simulation("gossip_sgd", **costs))
+        assert line.seconds_per_step >= max(compute)
+
+
+def test_a_collective_waits_for_the_slowest():
+    line = timeline("gd", compute=[1.0, 3.0, 2.0], latency=1.0, bandwidth=8.0, size=2.0)
+    assert line.seconds_per_step == 6.0 and line.cycle == ("grad on worker 1", "mean")
+    assert {e.worker for e in line.events if e.word == "grad"} == {0, 1, 2}
+
+
+def test_alike_workers_stand_for_one_another():
+    given = {"latency": 0.3, "bandwidth": 32.0, "size": 4.0}
+    one = timeline("gossip_sgd", compute=1.0, topology=networkx_ring(6), **given)
+    many = timeline("gossip_sgd", compute=[1.0] * 5 + [1.0 - 1e-9], topology=networkx_ring(6), **given)
+    assert one.inputs["workers"] == 1 and many.inputs["workers"] == 6
+    assert one.seconds_per_step == pytest.approx(1 + 2 + 0.3) and many.seconds_per_step == pytest.approx(one.seconds_per_step, abs=1e-8)
+
+
+def networkx_ring(n):
+    import networkx as nx
+
+    return nx.cycle_graph(n)
+
+
+def test_encoding_takes_compute_time():
+    given = {"latency": 1.0, "bandwidth": 8.0, "size": 4.0, "compute": 1.0}
+    assert timeline("ef_sgd", encode=0.5, **given).seconds_per_step == timeline("ef_sgd", **given).seconds_per_step + 0.5
+    assert "T_enc" in str(timeline("dd_ef_sgd", {"tau": 9}, encode=0.5, **given).formula)
+    assert not differ(
+        timeline("dd_ef_sgd", {"tau": 3}, encode=0.5, **given).seconds_per_step,
+        round_seconds_by_simulation("dd_ef_sgd", {"tau": 3}, encode=0.5, **given),
+    )
+
+
+# --- mutations: a dropped dependency is seen -------------------------------------------------------------------------
+
+
+def _no_delay(self, q, v):
+    return q, v
+
+
+def _too_long(self, q, v):
+    return ((*q[1:], v), q[0]) if len(q) > 1 else (q, q[0] if q else v)
+
+
+def _mean_waits_for_nobody(self, v):
+    _MEAN(self, v)
+    return type(v)(self, (_past(self),), shared=True)
+
+
+def _grad_waits_for_nobody(self, x):
+    return _GRAD(self, type(x)(self, (_past(self),) * len(x.ready), x.shared))
+
+
+def _past(world):
+    return 0.0 if isinstance(world, ClockWorld) else {}
+
+
+_MEAN, _GRAD = EventWorld.mean, EventWorld.grad
+
+
+@pytest.mark.parametrize(
+    ("word", "broken", "name"),
+    [
+        ("delay", _no_delay, "dd_ef_sgd"),
+        ("delay", _too_long, "dd_ef_sgd"),
+        ("mean", _mean_waits_for_nobody, "dd_ef_sgd"),
+        ("mean", _mean_waits_for_nobody, "acco"),
+        ("grad", _grad_waits_for_nobody, "gd"),
+        ("grad", _grad_waits_for_nobody, "local_sgd"),
+        ("spread", lambda self, v: type(v)(self, (_past(self),) * self.n), "local_sgd"),
+    ],
+)
+def test_a_dropped_dependency_is_seen(monkeypatch, word, broken, name):
+    assert disagreements(name, 40) == 0
+    monkeypatch.setattr(EventWorld, word, broken)
+    assert disagreements(name, 40) > 0
+
+
+def test_a_link_without_its_queue_is_seen(monkeypatch):
+    """The simulation must notice a link that serves transfers side by side."""
+
+    def task(self, word, stream, ready, load=None, copies=1):
+        occupies, later = self.cost(word, stream, load, copies)
+        return (ready if load else max(ready, self.free.get(stream, 0.0))) + occupies + later
+
+    costs = {"compute": 0.1, "latency": 0.0, "bandwidth": 8.0, "size": 1.0}
+    right = timeline("dd_ef_sgd", {"tau": 9}, **costs).seconds_per_step
+    assert not differ(right, round_seconds_by_simulation("dd_ef_sgd", {"tau": 9}, **costs))
+    monkeypatch.setattr(ClockWorld, "task", task)
+    assert differ(right, round_seconds_by_simulation("dd_ef_sgd", {"tau": 9}, **costs))
+
+
+# --- cycle ratio -----------------------------------------------------------------------------------------------------
+
+
+def _by_enumeration(count, edges):
+    """Largest ratio over all simple cycles of a multigraph, by depth-first search."""
+    best = -math.inf
+    out = [[e for e in edges if e[0] == u] for u in range(count)]
+
+    def walk(root, at, time, tokens, seen):
+        nonlocal best
+        for _, v, w, k in out[at]:
+            if v == root:
+                best = max(best, (time + w) / (tokens + k))
+            elif v > root and v not in seen:
+                walk(root, v, time + w, tokens + k, seen | {v})
+
+    for root in range(count):
+        walk(root, root, 0.0, 0, {root})
+    return best
+
+
+def test_howard_against_enumeration():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        count = int(rng.integers(1, 7))
+        edges = []
+        for _ in range(int(rng.integers(1, 16))):
+            u, v = rng.integers(count, size=2)
+            edges.append((int(u), int(v), float(rng.choice([0.0, 1.0, rng.uniform(0, 5)])), int(u >= v) * int(rng.integers(1, 4))))
+        expected = _by_enumeration(count, edges)
+        if expected == -math.inf:
+            with pytest.raises(UsageError, match="no cycle"):
+                cycle_ratio(count, *zip(*edges, strict=True))
+            continue
+        found = cycle_ratio(count, *zip(*edges, strict=True))
+        assert found.ratio == pytest.approx(expected, rel=1e-12) and found.ratio <= found.upper <= expected + 1e-11
+        cycle = [edges[e] for e in found.edges]
+        assert [e[0] for e in cycle] == found.nodes and all(a[1] == b[0] for a, b in itertools.pairwise([*cycle, cycle[0]]))
+        assert sum(e[2] for e in cycle) / sum(e[3] for e in cycle) == pytest.approx(found.ratio, rel=1e-12)
+
+
+def test_a_cycle_without_delay_is_named():
+    with pytest.raises(UsageError, match=r"deadlock: a cycle without delay, (grad -> mean -> grad|mean -> grad -> mean)\."):
+        cycle_ratio(3, [0, 1, 2, 2], [1, 0, 2, 0], [1.0, 1.0, 9.0, 1.0], [0, 0, 1, 0], ["grad", "mean", "other"])
+
+
+@pytest.mark.parametrize("times", [[math.nan, 1.0], [math.inf, 1.0]])
+def test_bad_times(times):
+    with pytest.raises(UsageError, match="finite"):
+        cycle_ratio(2, [0, 1], [1, 0], times, [1, 0])
+
+
+def test_howard_is_quick():
+    """10,000 nodes and 30,000 edges; 0.4 s is published for such a size, the limit leaves room for a loaded machine."""
+    rng, count = np.random.default_rng(0), 10_000
+    u = np.r_[np.arange(count), rng.integers(count, size=2 * count)]
+    v = np.r_[(np.arange(count) + 1) % count, rng.integers(count, size=2 * count)]
+    began = time.perf_counter()
+    found = cycle_ratio(count, u, v, rng.uniform(0, 1, len(u)), np.where(v > u, 0, 1))
+    assert time.perf_counter() - began < 10 and found.upper - found.ratio <= 1e-8 * found.ratio
+
+
+# --- the result ------------------------------------------------------------------------------------------------------
+
+COSTS = {"compute": "50ms", "latency": "100ms", "bandwidth": "1Gbit/s", "size": "400MB"}
+
+
+def test_events_keep_the_rules():
+    line = timeline("dd_ef_sgd", {"tau": 2}, **COSTS, bytes_share=0.05, steps=300)
+    assert len(line.events) == 600
+    for stream in ("compute", "link"):
+        own = [e for e in line.events if e.stream == stream]
+        assert all(a.end <= b.start for a, b in itertools.pairwise(own))
+    grads = [e for e in line.events if e.word == "grad"]
+    means = [e for e in line.events if e.word == "mean"]
+    assert all(m.start >= g.end for g, m in zip(grads, means, strict=True))
+    assert all(g.start >= m.arrives for g, m in zip(grads[3:], means, strict=False))  # x of step t+3 holds the mean of step t
+    pace = (grads[-1].start - grads[-61].start) / 60
+    assert pace == pytest.approx(line.seconds_per_step, rel=RTOL)
+
+
+def test_result_shows_itself(tmp_path):
+    line = timeline("dd_ef_sgd", {"tau": 2}, **COSTS, compressor="topk(k=1000000)")
+    data = json.loads(line.to_json())
+    assert data["seconds_per_step"] == line.seconds_per_step and data["formula"] == str(line.formula)
+    assert set(data["events"][0]) == {"word", "stream", "worker", "step", "start", "end", "arrives"}
+    assert data["inputs"]["bytes_sent"] == 1_000_000 * (32 + 27) / 8 and "first in, first out" in data["link"]
+    assert "<table>" in line._repr_html_() and "Max(" in line._repr_html_() and "per step" in str(line)
+    figure = line.plot(tmp_path / "line.png")
+    assert (tmp_path / "line.png").read_bytes()[:4] == b"\x89PNG"
+    assert len(figure.axes[0].collections) == len(line.events)
+
+
+def test_limits_in_words():
+    kw = {"latency": 0.0, "bandwidth": 8.0, "size": 1.0}
+    assert timeline("dd_ef_sgd", {"tau": 9}, compute=2.0, **kw).sentence.startswith("compute: a worker's compute stream is never idle")
+    assert timeline("dd_ef_sgd", {"tau": 9}, compute=0.5, **kw).sentence.startswith("link: a link is never idle (mean -> mean)")
+    loop = timeline("dd_ef_sgd", {"tau": 1}, compute=1.0, **kw | {"latency": 9.0})
+    assert loop.limit == "feedback loop" and loop.rounds_under_way == 2 and "2 rounds under way" in loop.sentence
+
+
+def test_inputs_without_effect_are_said():
+    assert any("compressor has no effect" in note for note in timeline("gd", **COSTS, compressor="topk:3").notes)
+    assert any("topology has no effect" in note for note in timeline("gd", **COSTS, topology="ring").notes)
+    assert any("whole vectors" in note for note in timeline("ef_sgd", **COSTS).notes)
+    assert any("one neighbour" in note for note in timeline("gossip_sgd", **COSTS).notes)
+    assert timeline("ef_sgd", **COSTS, bytes_share=0.1).notes == ()
+
+
+# --- methods of one's own --------------------------------------------------------------------------------------------
+
+
+class Mine(NamedTuple):
+    x: Shared
+    v: PerWorker
+
+
+class Hyper(NamedTuple):
+    gamma: float
+
+
+@pytest.fixture
+def own():
+    before = dict(registry._REGISTRY)
+    yield
+    registry._REGISTRY.clear()
+    registry._REGISTRY.update(before)
+
+
+def test_what_is_sent_follows_from_the_sums(own):
+    """Increments are sent once; a mean of what is known is free."""
+
+    @method(state=Mine, hyper=Hyper)
+    def increments(s, w, h, t):
+        c = compress(w, grad(w, s.x) - s.v)
+        v = s.v + c
+        x = s.x - h.gamma * (mean(w, s.v) + mean(w, c)) - h.gamma * mean(w, v)
+        return Mine(x=x, v=v + spread(w, mean(w, spread(w, s.x))))
+
+    t = traffic(increments, d=100, n=4, compressor="topk:3")
+    assert t.up_per_step == 3 * (32 + 7) and t.messages_per_round == 1 and t.dense_per_round == 0
+    assert timeline(increments, compute=1.0, latency=2.0, bandwidth=8.0, size=4.0).seconds_per_step == 7.0
+
+
+def test_coins_and_servers_are_refused(own):
+    @method(state=Mine, hyper=Hyper)
+    def coin(s, w, h, t):
+        return Mine(x=s.x - mean(w, grad(w, s.x)) if chance(w, 0.5) else s.x, v=s.v)
+
+    @method(state=Mine, hyper=Hyper)
+    def server(s, w, h, t):
+        return Mine(x=s.x - compress(w, mean(w, grad(w, s.x))), v=s.v)
+
+    for made, why in ((coin, "random"), (server, "server")):
+        with pytest.raises(Unsupported, match=why):
+            timeline(made, **COSTS)
+        with pytest.raises(Unsupported, match=why):
+            traffic(made, d=3, n=2)
+
+
+def test_gossip_of_increments(own):
+    @method(state=Mine, hyper=Hyper)
+    def choco(s, w, h, t):
+        v = s.v + compress(w, spread(w, s.x) - s.v + grad(w, s.v))
+        return Mine(x=s.x, v=v + 0.0 * gossip(w, v))
+
+    t = traffic(choco, d=100, n=4, compressor="topk:3", topology="ring")
+    assert t.up_per_step == t.down_per_step == 2 * 3200.0  # a mixture is a new dense vector, which is gossiped next time
+
+
+# --- units -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "expected"),
+    [
+        (units.seconds, "50ms", 0.05),
+        (units.seconds, "3us", 3e-6),
+        (units.seconds, "2 h", 7200.0),
+        (units.seconds, "1e-3", 1e-3),
+        (units.seconds, 0, 0.0),
+        (units.bits_per_second, "1Gbit/s", 1e9),
+        (units.bits_per_second, "1GB/s", 8e9),
+        (units.bits_per_second, "1GiB/s", 8 * 2.0**30),
+        (units.bits_per_second, "100Mbitps", 1e8),
+        (units.bits_per_second, "5", 5.0),
+        (units.size_bytes, "400MB", 4e8),
+        (units.size_bytes, "1MiB", 2.0**20),
+        (units.size_bytes, "1Gbit", 1.25e8),
+        (units.size_bytes, "7 bytes", 7.0),
+        (units.size_bytes, 12, 12.0),
+    ],
+)
+def test_units(read, text, expected):
+    assert read(text) == pytest.approx(expected, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("read", "text", "message"),
+    [
+        (units.bits_per_second, "1Gb/s", "ambiguous"),
+        (units.bits_per_second, "1Gbps", "ambiguous"),
+        (units.bits_per_second, "100mb/s", "ambiguous"),
+        (units.bits_per_second, "1Gbit", "must be a rate"),
+        (units.bits_per_second, "0", "positive"),
+        (units.bits_per_second, "-1Gbit/s", "positive"),
+        (units.bits_per_second, "nan", "must be a number"),
+        (units.bits_per_second, math.inf, "finite"),
+        (units.size_bytes, "400Mb", "ambiguous"),
+        (units.size_bytes, "400MB/s", "write it as"),
+        (units.size_bytes, "lots", "must be a number"),
+        (units.size_bytes, None, "must be a number"),
+        (units.size_bytes, math.nan, "finite"),
+        (units.seconds, "5MB", "write a time"),
+        (units.seconds, "-5ms", "at least 0"),
+        (units.seconds, "50 m", "write a time"),
+    ],
+)
+def test_bad_units(read, text, message):
+    with pytest.raises(UsageError, match=message):
+        read(text)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"bandwidth": "1Gb/s"}, "bandwidth '1Gb/s' is ambiguous"),
+        ({"compute": -1}, "compute must be finite"),
+        ({"compute": []}, "at least one time"),
+        ({"size": 0}, "size must be finite and positive"),
+        ({"bytes_share": 0.0}, "bytes_share must be in"),
+        ({"bytes_share": math.nan}, "bytes_share must be in"),
+        ({"bytes_share": 0.1, "compressor": "topk:3"}, "not both"),
+        ({"compressor": "hard_threshold:1"}, "depend on the data"),
+        ({"compressor": "topk:3", "size": 10}, "multiple of 4 bytes"),
+        ({"compressor": "tpk:3"}, "did you mean 'topk'"),
+        ({"link": "fif"}, "did you mean 'fifo'"),
+        ({"steps": 0}, "steps must be a whole number"),
+        ({"hyper": {"tua": 3}}, "did you mean 'tau'"),
+        ({"hyper": {"tau": -1}}, "at least 0"),
+    ],
+)
+def test_bad_questions(change, message):
+    given = {"hyper": {"tau": 2}, **COSTS, **change}
+    with pytest.raises(UsageError, match=None) as error:
+        timeline("dd_ef_sgd", **given)
+    assert message in str(error.value)
+
+
+def test_further_refusals():
+    with pytest.raises(Unsupported, match="max-plus"):
+        timeline("gd", **COSTS, link="fair")
+    with pytest.raises(UsageError, match="schedule"):
+        timeline("local_sgd", {"H": [1, 2]}, **COSTS)
+    with pytest.raises(UsageError, match="needs a topology"):
+        timeline("gossip_sgd", **COSTS | {"compute": [1.0, 2.0]})
+    with pytest.raises(UsageError, match="has 3 workers, but n = 2"):
+        timeline("gossip_sgd", **COSTS | {"compute": [1.0, 2.0]}, topology=[(0, 1), (1, 2)])
+    with pytest.raises(UsageError, match="nothing sets its pace"):
+        EventGraph([], None).pace()
+
+
+# --- traffic ---------------------------------------------------------------------------------------------------------
+
+COMPRESSORS = ["identity", "topk(k=3)", "randk(k=3)", "randk(k=3, scaled=true)", "scaled_sign", "qsgd(levels=4)", "hard_threshold(lam=0.5)"]
+
+
+@pytest.mark.parametrize("name", sorted(methods()))
+@pytest.mark.parametrize("spec", COMPRESSORS)
+def test_traffic_of_every_method_and_compressor(name, spec):
+    try:
+        t = traffic(name, d=20, n=4, compressor=spec, topology="ring")
+    except Unsupported as error:
+        assert len(str(error)) > 20
+        return
+    if t.depends_on_data:
+        assert spec.startswith("hard") and "compress" in words_of(name) and t.up_per_step is None and "depends on the data" in str(t)
+    else:
+        assert t.up_per_round > 0 and t.up_per_round == t.up_per_step * t.steps_per_round
+    assert json.loads(t.to_json())["method"] == name and "<table>" in t._repr_html_()
+
+
+@pytest.mark.parametrize("name", ["cgd", "ef_sgd", "ef21", "dd_ef_sgd"])
+@pytest.mark.parametrize("spec", COMPRESSORS)
+def test_traffic_against_a_run(name, spec):
+    """The bits that the array engine counts, message by message."""
+    from verify_rates.problems import get_problem
+    from verify_rates.solvers.engine.run import simulate
+
+    problem = get_problem("quadratic")
+    hyper = {"gamma": 0.01} | ({"tau": 2} if name == "dd_ef_sgd" else {})
+    run = simulate(name, problem, hyper, steps=6, compressor=spec, engine="numpy", measures=("distance",), x0=np.ones(problem.d))
+    t = traffic(name, hyper, d=problem.d, n=problem.n, compressor=spec)
+    if t.depends_on_data:
+        assert 0 <= run.bits[0, -1] <= 6 * problem.d * (32 + (problem.d - 1).bit_length())
+    else:
+        assert run.bits[0, -1] == 6 * t.up_per_step
+
+
+def test_traffic_by_hand():
+    assert traffic("gd", d=10, n=4).up_per_step == 320 and traffic("gd", d=10, n=4, dtype_bits=16).up_per_step == 160
+    local = traffic("local_sgd", {"H": 5}, d=10, n=4)
+    assert (local.up_per_round, local.up_per_step, local.steps_per_round) == (320, 64, 5)
+    assert traffic("acco", d=10, n=4).up_per_step == 640
+    assert traffic("gossip_sgd", d=10, n=4, topology="star").up_per_step == 320 * 6 / 4
+    small = traffic("ef_sgd", d=1000, n=4, compressor="topk:2")
+    assert small.up_per_step == 2 * 42 and small.down_per_step == 3 * 2 * 42  # three other messages are less than the average
+    assert traffic("ef_sgd", d=10, n=4, compressor="topk:9").down_per_step == 320
+
+
+def test_traffic_is_monotone():
+    for name in ("cgd", "ef_sgd", "ef21", "dd_ef_sgd"):
+        ups = [traffic(name, d=50, n=4, compressor=f"topk:{k}") for k in (1, 2, 10, 40, 50)]
+        assert all(a.up_per_step < b.up_per_step and a.down_per_step <= b.down_per_step for a, b in itertools.pairwise(ups))
+        assert all(
+            traffic(name, {"tau": tau}, d=50, n=4, compressor="topk:3").up_per_step == 3 * 38 for tau in range(4) if name == "dd_ef_sgd"
+        )
+    rounds = [traffic("local_sgd", {"H": H}, d=50, n=4).up_per_step for H in (1, 2, 4, 8)]
+    assert all(a == 2 * b for a, b in itertools.pairwise(rounds))
+
+
+def test_ignored_compression_is_seen(monkeypatch):
+    """A mean that forgets what was sent before, or that sends whole vectors, changes the numbers."""
+    right = traffic("ef21", d=50, n=4, compressor="topk:3").up_per_step
+    monkeypatch.setattr(EventWorld, "compress", lambda self, v: self._fresh(v.ready))
+    assert traffic("ef21", d=50, n=4, compressor="topk:3").up_per_step != right
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"d": 0}, "d must be a whole number"),
+        ({"n": 1.5}, "n must be a whole number"),
+        ({"dtype_bits": 0}, "dtype_bits must be"),
+        ({"compressor": "topk:11"}, "at most the dimension d = 10"),
+        ({"method": "ef_sdg"}, "did you mean 'ef_sgd'"),
+        ({"method": "gossip_sgd"}, "needs a topology"),
+    ],
+)
+def test_bad_traffic(given, message):
+    with pytest.raises(UsageError, match=message):
+        traffic(**{"method": "ef_sgd", "d": 10, "n": 4} | given)

@@ -1,0 +1,291 @@
+"""The words as events: gradients occupy a worker's compute stream, averages a link; every value knows what it waits for.
+
+What must be sent is read off the step function as well.  A value is a sum of atoms (a gradient, a message); ``mean`` sends
+the atoms that no earlier mean has sent, since the mean of a sum is the sum of the means, and is free where none is left.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple
+
+from verify_rates.solvers.kinds import check_kinds
+from verify_rates.solvers.method import Method
+from verify_rates.solvers.words import Kind, World
+
+
+class Atom(NamedTuple):
+    number: int
+    dense: bool  # else one message of the compressor
+
+
+@dataclass(frozen=True)
+class Value:
+    """A vector of which only its readiness is known.
+
+    Attributes
+    ----------
+    ready : per worker what it waits for (one entry for a shared value): the world's own kind of moment.
+    unsent, ungossiped : atoms that no mean (no gossip) has sent so far.
+    """
+
+    world: EventWorld = field(repr=False, compare=False)
+    ready: tuple[Any, ...]
+    shared: bool = False
+    unsent: frozenset[Atom] = frozenset()
+    ungossiped: frozenset[Atom] = frozenset()
+
+    def _with(self, other: Any) -> Value:
+        if not isinstance(other, Value):
+            return self
+        ready = tuple(self.world.join(pair) for pair in zip(self.ready, other.ready, strict=True))
+        return replace(self, ready=ready, unsent=self.unsent | other.unsent, ungossiped=self.ungossiped | other.ungossiped)
+
+    __add__ = __radd__ = __sub__ = __rsub__ = _with
+
+    def _scaled(self, factor: Any) -> Value:
+        return self
+
+    __mul__ = __rmul__ = __truediv__ = _scaled
+
+    def __neg__(self) -> Value:
+        return self
+
+
+class Load(NamedTuple):
+    """What a collective or an exchange carries."""
+
+    messages: int
+    dense: bool
+
+    def bits(self, message: float, dense: float) -> float:
+        """One message as it is; a sum of several messages as they are or as one dense vector, whichever is smaller."""
+        if self.dense:
+            return dense
+        return message if self.messages == 1 else min(self.messages * message, dense)
+
+
+@dataclass
+class EventWorld(World):
+    """Follows a method's events; a subclass says what a moment is.
+
+    Parameters
+    ----------
+    neighbours : per worker the workers it exchanges with in a gossip; its length is n.
+    encodes : whether compressing takes time on the compute stream.
+    """
+
+    neighbours: Sequence[Sequence[int]] = ((0,),)
+    encodes: bool = False
+    atoms: int = 0
+    sent: set[Atom] = field(default_factory=set)
+    gossiped: set[Atom] = field(default_factory=set)
+    uses: tuple[str, ...] = ()  # the method's words
+
+    reading = "the time line"
+
+    @property
+    def n(self) -> int:
+        return len(self.neighbours)
+
+    @abstractmethod
+    def join(self, moments: Iterable[Any]) -> Any:
+        """The moment when all have come."""
+
+    @abstractmethod
+    def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Any:
+        """Put a task on a stream, first in, first out; the moment when its result is there."""
+
+    # --- words
+
+    def grad(self, x):
+        ready = x.ready * self.n if x.shared else x.ready
+        return self._fresh(tuple(self.task("grad", ("compute", i), r) for i, r in enumerate(ready)))
+
+    def mean(self, v):
+        fresh = v.unsent - self.sent
+        ready = self.join(v.ready)
+        if fresh:
+            ready = self.task("mean", ("link", 0), ready, _load(fresh))
+            self.sent |= fresh
+        return Value(self, (ready,), shared=True)
+
+    def spread(self, v):
+        return Value(self, v.ready * self.n)
+
+    def gossip(self, v):
+        fresh = v.ungossiped - self.gossiped
+        if not fresh:
+            return v
+        load = _load(fresh)
+        self.gossiped |= fresh
+        arrived = [self.task("gossip", ("link", i), r, load, len(self.neighbours[i])) for i, r in enumerate(v.ready)]
+        ready = tuple(self.join([r, *(arrived[j] for j in self.neighbours[i])]) for i, r in enumerate(v.ready))
+        return replace(v, ready=ready, ungossiped=frozenset([self._atom(True)]))
+
+    def compress(self, v):
+        if v.shared:
+            return self.refuse("compress", "a message made at a server has no broadcast of its own yet")
+        ready = v.ready
+        if self.encodes:
+            ready = tuple(self.task("compress", ("compute", i), r) for i, r in enumerate(ready))
+        return self._fresh(ready, dense=False)
+
+    def delay(self, q, v):
+        return ((*q[1:], v), q[0]) if q else (q, v)
+
+    def chance(self, p):
+        return self.refuse("chance", "which branch is taken is random, so no period repeats")
+
+    def sign(self, v):
+        return self._fresh(v.ready) if v.unsent or v.ungossiped else v
+
+    def clip(self, v, c):
+        return self.sign(v)
+
+    # --- atoms
+
+    def _atom(self, dense: bool) -> Atom:
+        self.atoms += 1
+        return Atom(self.atoms, dense)
+
+    def _fresh(self, ready: tuple[Any, ...], dense: bool = True) -> Value:
+        atom, none = frozenset([self._atom(dense)]), frozenset[Atom]()
+        return Value(self, ready, unsent=atom if "mean" in self.uses else none, ungossiped=atom if "gossip" in self.uses else none)
+
+    def settle(self, v: Any) -> Any:
+        """A state's field with what was sent removed; a sum with a dense atom, or of very many messages, is one dense vector."""
+        if not isinstance(v, Value):
+            return tuple(map(self.settle, v))
+        left = [self._merged(v.unsent - self.sent), self._merged(v.ungossiped - self.gossiped)]
+        return replace(v, unsent=left[0], ungossiped=left[1])
+
+    def _merged(self, left: frozenset[Atom]) -> frozenset[Atom]:
+        if len(left) > MOST_MESSAGES or (len(left) > 1 and any(atom.dense for atom in left)):
+            return frozenset([self._atom(True)])
+        return left
+
+    def start(self, method: Method, hyper: Any, moment: Any) -> Any:
+        """The first state: everything is there at the first moment, and known to all."""
+        self.uses = check_kinds(method, hyper)
+        tau = int(getattr(hyper, "tau", 0))
+
+        def value(kind: Kind) -> Any:
+            if kind.is_queue:
+                return (value(kind.item),) * tau
+            return Value(self, (moment,) * (1 if kind is Kind.SHARED else self.n), shared=kind is Kind.SHARED)
+
+        return method.state(*(value(kind) for kind in method.kinds.values()))
+
+
+def _load(atoms: Iterable[Atom]) -> Load:
+    dense = [atom.dense for atom in atoms]
+    return Load(dense.count(False), any(dense))
+
+
+# --- the periodic graph ----------------------------------------------------------------------------------------------
+
+
+class Task(NamedTuple):
+    """One task of a period."""
+
+    word: str
+    stream: tuple[str, int]
+    step: int  # step within the period
+    load: Load | None
+    copies: int  # messages of an exchange with so many neighbours
+    after: frozenset[tuple[int, int]]  # (task, periods ago) whose results it needs
+    behind: tuple[int, int] | None  # (task, periods ago) before it on its stream
+
+
+def task_names(tasks: Sequence[Task]) -> list[str]:
+    """Short names, unlike one another: the word, its number where a step has several, its step, its worker."""
+    several_steps, several_workers = len({t.step for t in tasks}) > 1, len({t.stream for t in tasks if t.word == "grad"}) > 1
+    alike = [(t.word, t.stream, t.step) for t in tasks]
+    names = []
+    for i, task in enumerate(tasks):
+        number = f" {alike[: i + 1].count(alike[i])}" if alike.count(alike[i]) > 1 else ""
+        step = f" of step {task.step}" if several_steps else ""
+        worker = f" on worker {task.stream[1]}" if several_workers and task.word != "mean" else ""
+        names.append(task.word + number + step + worker)
+    return names
+
+
+class Mark(NamedTuple):
+    """A task in the unrolled run."""
+
+    period: int
+    place: int
+
+
+Clock = dict[tuple[str, int], Mark]  # per stream the last task that a value waits for: a stream finishes in order
+
+
+@dataclass
+class GraphWorld(EventWorld):
+    """Records the tasks of one period after the other, with what each waits for."""
+
+    period: int = 0
+    step: int = 0
+    tasks: list[Task] = field(default_factory=list)
+    last: Clock = field(default_factory=dict)
+
+    def join(self, moments: Iterable[Clock]) -> Clock:
+        out: Clock = {}
+        for clock in moments:
+            for stream, mark in clock.items():
+                out[stream] = max(mark, out.get(stream, mark))
+        return out
+
+    def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Clock:
+        after = frozenset((mark.place, self.period - mark.period) for mark in ready.values())
+        ahead = self.last.get(stream)
+        behind = None if ahead is None else (ahead.place, self.period - ahead.period)
+        self.tasks.append(Task(word, stream, self.step, load, copies, after, behind))
+        self.last[stream] = Mark(self.period, len(self.tasks) - 1)
+        return {stream: self.last[stream]}
+
+    def signature(self, s: Any) -> Any:
+        """The state relative to now: equal signatures at two ends of a period mean that everything repeats."""
+        names: dict[Atom, int] = {}
+
+        def seen(v: Any) -> Any:
+            if not isinstance(v, Value):
+                return tuple(map(seen, v))
+            clocks = tuple(frozenset((m.place, self.period - m.period) for m in clock.values()) for clock in v.ready)
+            atoms = [[(names.setdefault(a, len(names)), a.dense) for a in sorted(part)] for part in (v.unsent, v.ungossiped)]
+            return clocks, tuple(map(tuple, atoms))
+
+        return tuple(map(seen, s)), frozenset((stream, m.place, self.period - m.period) for stream, m in self.last.items())
+
+
+MOST_MESSAGES = 128  # unsent messages a sum keeps apart; a sum that is never sent would keep ever more of them
+MOST_PERIODS = 2 * MOST_MESSAGES  # beyond the filling of the queue; state that has not settled by then never will
+
+
+def periodic_tasks(method: Method, hyper: Any, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False) -> list[Task]:
+    """The tasks of one period (the steps of one communication round) once everything repeats.
+
+    Errors: Unsupported for a random branch, or where the tasks never repeat.
+    """
+    steps, tau = period_steps(method, hyper), int(getattr(hyper, "tau", 0))
+    world = GraphWorld(neighbours, encodes)
+    s, before = world.start(method, hyper, {}), None
+    for period in range(MOST_PERIODS + 2 * tau):
+        world.period, world.tasks = period, []
+        for t in range(steps):
+            world.step = t
+            s = method.step(s, world, hyper, period * steps + t)
+            s = method.state(*map(world.settle, s))
+        now = world.signature(s), tuple(world.tasks)
+        if now == before:
+            return world.tasks
+        before = now
+    return world.refuse(method.name, f"its tasks do not repeat within {MOST_PERIODS + 2 * tau} rounds")
+
+
+def period_steps(method: Method, hyper: Any) -> int:
+    """Steps of one period."""
+    return max(1, round(method.rounds(hyper)))

@@ -1,0 +1,402 @@
+"""``timeline``: seconds per step of any method from its step function, the cycle that sets the pace, and its events as data."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from verify_rates.solvers.kinds import check_kinds
+from verify_rates.solvers.method import Method, UsageError, get_method, nearest
+from verify_rates.solvers.words import Unsupported
+from verify_rates.theory.timeline import formulas, simulate
+from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
+from verify_rates.theory.timeline.events import Load, Task, period_steps, periodic_tasks, task_names
+from verify_rates.theory.timeline.simulate import Cost, Event
+from verify_rates.theory.units import bits_per_second, seconds, size_bytes
+
+FLOAT_BYTES = 4
+LINKS = {
+    "fifo": "first in, first out in program order; a transfer holds the link for bytes/bandwidth, its latency passes beside the next one",
+    "blocking": "first in, first out in program order; a transfer holds the link for bytes/bandwidth plus latency",
+}
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Seconds of every kind of task."""
+
+    compute: tuple[float, ...]
+    encode: float
+    latency: float
+    bandwidth: float  # bit/s
+    message_bits: float
+    dense_bits: float
+    blocking: bool
+
+    def transfer(self, load: Load, copies: int) -> float:
+        return copies * load.bits(self.message_bits, self.dense_bits) / self.bandwidth
+
+    def __call__(self, word: str, stream: tuple[str, int], load: Load | None = None, copies: int = 1) -> Cost:
+        if load is None:
+            return Cost(self.encode if word == "compress" else self.compute[stream[1]], 0.0)
+        tx = self.transfer(load, copies)
+        return Cost(tx + self.latency, 0.0) if self.blocking else Cost(tx, self.latency)
+
+
+@dataclass(frozen=True)
+class TimeLine:
+    """Steady-state pace of a method and the first events.
+
+    Attributes
+    ----------
+    seconds_per_step, seconds_per_round : in the steady state.
+    steps_per_round : steps of one communication round.
+    limit : "compute", "link" or "feedback loop": what the limiting cycle consists of.
+    cycle : names of the tasks on the limiting cycle, in order; ``rounds_under_way`` rounds pass while it is walked once.
+    sentence : the same in words.
+    gap : relative distance between the cycle's ratio and a proved upper bound (rounding only).
+    link : the rule of the link, in words.
+    inputs : what was asked, in SI units (bytes_sent: per averaging).
+    notes : inputs without effect and assumptions.
+    events : the first tasks as they run (seconds).
+    graph : the event graph behind it.
+    """
+
+    method: str
+    seconds_per_step: float
+    seconds_per_round: float
+    steps_per_round: int
+    limit: str
+    cycle: tuple[str, ...]
+    rounds_under_way: int
+    sentence: str
+    gap: float
+    link: str
+    inputs: dict[str, Any]
+    notes: tuple[str, ...]
+    events: tuple[Event, ...] = field(repr=False)
+    graph: EventGraph = field(repr=False)
+
+    @cached_property
+    def _formula(self) -> tuple[Any, str]:
+        return self.graph.formula(self.steps_per_round)
+
+    @property
+    def formula(self) -> Any:
+        """SymPy expression, seconds per step, in T_comp, T_tx (bytes/bandwidth), lat; None where ``formula_reason`` says why."""
+        return self._formula[0]
+
+    @property
+    def formula_reason(self) -> str:
+        return self._formula[1]
+
+    def __str__(self) -> str:
+        lines = [f"{self.method}: {self.seconds_per_step:.6g} s per step, {self.seconds_per_round:.6g} s per round"]
+        lines += [f"limit: {self.sentence}", f"formula: {self.formula if self.formula is not None else self.formula_reason}"]
+        return "\n".join([*lines, f"link: {self.link}", *(f"note: {note}" for note in self.notes)])
+
+    def to_json(self, **options: Any) -> str:
+        """Everything as JSON text; the formula as text, events with named columns."""
+        names = [f for f in self.__dataclass_fields__ if f not in ("events", "graph")]
+        data: dict[str, Any] = {name: getattr(self, name) for name in names}
+        data["formula_reason"] = self.formula_reason
+        data["formula"] = None if self.formula is None else str(self.formula)
+        data["events"] = [event._asdict() for event in self.events]
+        return json.dumps(data, **options)
+
+    def _repr_html_(self) -> str:
+        rows = [
+            ("seconds per step", f"{self.seconds_per_step:.6g}"),
+            ("seconds per round", f"{self.seconds_per_round:.6g}"),
+            ("limit", self.sentence),
+            ("formula", self.formula if self.formula is not None else self.formula_reason),
+            ("link", self.link),
+            *(("note", note) for note in self.notes),
+        ]
+        body = "".join(f"<tr><th>{html.escape(a)}</th><td>{html.escape(str(b))}</td></tr>" for a, b in rows)
+        return f"<table><caption>{html.escape(self.method)}</caption>{body}</table>"
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Gantt chart of the events, one row a stream; a matplotlib Figure, also written to ``path`` if given."""
+        from matplotlib.figure import Figure
+
+        rows = sorted({(e.stream, e.worker) for e in self.events})
+        figure = Figure(figsize=(7, 1 + 0.45 * len(rows)), layout="constrained")
+        axes = figure.subplots()
+        colours = {"grad": "C0", "mean": "C1", "gossip": "C1", "compress": "C2"}
+        for e in self.events:
+            at = rows.index((e.stream, e.worker))
+            axes.broken_barh([(e.start, e.end - e.start)], (at - 0.35, 0.7), facecolors=colours[e.word], edgecolor="white")
+            if e.arrives > e.end:
+                axes.plot([e.end, e.arrives], [at, at], color=colours[e.word], linewidth=1)
+            axes.text((e.start + e.end) / 2, at, str(e.step), ha="center", va="center", fontsize=7, color="white")
+        axes.set_yticks(range(len(rows)), [f"{stream} {worker}" for stream, worker in rows])
+        axes.set_xlabel("seconds (numbers are steps; a thin line is latency)")
+        axes.set_title(f"{self.method}: {self.seconds_per_step:.4g} s per step, limited by {self.limit}", fontsize=9)
+        if path is not None:
+            figure.savefig(path, metadata={"Title": json.dumps({"method": self.method, **self.inputs})})
+        return figure
+
+
+def timeline(
+    method: str | Method,
+    hyper: Any = None,
+    *,
+    compute: Any,
+    latency: Any,
+    bandwidth: Any,
+    size: Any,
+    compressor: Any = None,
+    bytes_share: float | None = None,
+    encode: Any = 0.0,
+    topology: Any = None,
+    link: str = "fifo",
+    steps: int | None = None,
+) -> TimeLine:
+    """Time per step of a method under compute time, latency and bandwidth, from the data dependencies of its step function.
+
+    Mathematics: the step function is run on values that know what they wait for.  ``grad`` holds a worker's compute stream for
+    ``compute``; ``mean`` holds the one link for ``T_tx = bytes/bandwidth`` and arrives ``latency`` later; ``gossip`` holds each
+    worker's own link for one message per neighbour; ``delay`` lets later work start earlier; averages of what is already shared
+    are free.  The pace is the maximum cycle ratio of the event graph of one round.
+
+    Guarantee: exact for FIFO streams (tight); the cycle that attains it is returned.
+
+    Parameters
+    ----------
+    hyper : the method's hyper-parameters (numbers; those that play no part here, such as gamma, may be left out).
+    compute : seconds of one ``grad`` word, or text such as "50ms"; a list gives one time a worker.
+    latency : seconds from the end of a transfer to its arrival.
+    bandwidth : bit/s, or text such as "1Gbit/s".
+    size : bytes of one uncompressed vector (float32), or text such as "400MB".
+    compressor, bytes_share : what ``compress`` leaves of it: the compressor's exact bits, or the share of bytes; by default all.
+    encode : seconds of compressing one vector on the compute stream.
+    topology : for ``gossip``; without one every worker has one neighbour.
+    link : "fifo" or "blocking" (the latency holds the link as well).
+    steps : how many steps the events show.
+
+    Errors: UsageError for bad input, Unsupported for methods whose branches are random or whose links are shared fairly.
+
+    Where it differs: an all-reduce that moves ``2 (n-1)/n`` of the vector is entered as a size so much larger.
+
+    >>> t = timeline("dd_ef_sgd", {"tau": 2}, compute="50ms", latency="100ms", bandwidth="1Gbit/s", size="400MB", bytes_share=0.01)
+    >>> round(t.seconds_per_step, 6), t.limit, str(t.formula)
+    (0.060667, 'feedback loop', 'Max(T_comp, T_tx, T_comp/3 + T_tx/3 + lat/3)')
+    """
+    method = get_method(method)
+    h = _constants(method, hyper)
+    words = check_kinds(method, h)
+    neighbours, compute_times = _workers(compute, topology, words)
+    costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link)
+    tasks = periodic_tasks(method, h, neighbours, costs.encode > 0)
+    graph = EventGraph(tasks, costs)
+    found = graph.pace()
+    per_round, n_steps = found.ratio, period_steps(method, h)
+    shown = _shown(steps, n_steps, int(getattr(h, "tau", 0)))
+    events = simulate.run(method, h, shown, costs, neighbours, costs.encode > 0)
+    limit, sentence, rounds = graph.words(found)
+    inputs |= {"hyper": {k: v for k, v in h._asdict().items() if k != "gamma" or v}, "workers": len(neighbours), "link": link}
+    notes = _notes(words, tasks, compressor, bytes_share, costs, topology)
+    return TimeLine(
+        method=method.name,
+        seconds_per_step=per_round / n_steps,
+        seconds_per_round=per_round,
+        steps_per_round=n_steps,
+        limit=limit,
+        cycle=tuple(task_names(tasks)[i] for i in found.nodes),
+        rounds_under_way=rounds,
+        sentence=sentence,
+        gap=(found.upper - found.ratio) / found.ratio if found.ratio else 0.0,
+        link=LINKS[link],
+        inputs=inputs,
+        notes=notes,
+        events=tuple(events),
+        graph=graph,
+    )
+
+
+def round_seconds_by_simulation(method: str | Method, hyper: Any = None, **given: Any) -> float:
+    """Seconds per round of the same question by event simulation to the periodic regime; arguments as in :func:`timeline`.
+
+    >>> round_seconds_by_simulation("gd", compute=1.0, latency=2.0, bandwidth=8.0, size=4.0)
+    7.0
+    """
+    method = get_method(method)
+    h = _constants(method, hyper)
+    neighbours, compute = _workers(given.pop("compute"), given.pop("topology", None), check_kinds(method, h))
+    names = ("latency", "bandwidth", "size", "compressor", "bytes_share", "encode", "link")
+    defaults = {"compressor": None, "bytes_share": None, "encode": 0.0, "link": "fifo"}
+    costs, _ = _costs(compute, *(given.get(name, defaults.get(name)) for name in names))
+    return simulate.seconds_per_round(method, h, costs, neighbours, costs.encode > 0)
+
+
+@dataclass(frozen=True)
+class EventGraph:
+    """The tasks of one round and what they wait for: an edge carries the time from start to start, and tokens (rounds)."""
+
+    tasks: Sequence[Task]
+    costs: Costs
+
+    def edges(self) -> list[tuple[int, int, float, int, dict[str, int]]]:
+        """``(from, to, seconds, tokens, costs by name)``."""
+        out = []
+        for i, task in enumerate(self.tasks):
+            for j, k in sorted(task.after):
+                out.append((j, i, sum(self._cost(j)), k, self._names(j, arrives=True)))
+            if task.behind is not None:
+                j, k = task.behind
+                out.append((j, i, self._cost(j).occupies, k, self._names(j, arrives=False)))
+        return out
+
+    def _cost(self, j: int) -> Cost:
+        task = self.tasks[j]
+        return self.costs(task.word, task.stream, task.load, task.copies)
+
+    def _names(self, j: int, arrives: bool) -> dict[str, int]:
+        task = self.tasks[j]
+        if task.load is None:
+            alike = len(set(self.costs.compute)) == 1
+            return {"T_enc" if task.word == "compress" else "T_comp" if alike else f"T_comp_{task.stream[1]}": 1}
+        sizes = sorted({self.costs.transfer(t.load, t.copies) for t in self.tasks if t.load})
+        tx = "T_tx" if len(sizes) == 1 else f"T_tx_{sizes.index(self.costs.transfer(task.load, task.copies)) + 1}"
+        return {tx: 1, "lat": 1} if arrives or self.costs.blocking else {tx: 1}
+
+    def pace(self) -> CycleRatio:
+        """Seconds per round with the cycle that attains it."""
+        columns = list(zip(*self.edges(), strict=True))
+        if not columns:
+            raise UsageError("the method computes and sends nothing, so nothing sets its pace.")
+        return cycle_ratio(len(self.tasks), *columns[:4], names=task_names(self.tasks))
+
+    def formula(self, steps: int) -> tuple[Any, str]:
+        """Seconds per step as a SymPy expression, or None with the reason."""
+        edges = self.edges()
+        cycles = formulas.simple_cycles(len(self.tasks), [(a, b) for a, b, *_ in edges])
+        if cycles is None:
+            return None, f"more than {formulas.MOST_CYCLES} cycles, too many for a formula"
+        terms: list[formulas.Term] = []
+        for cycle in cycles:
+            counts: dict[str, int] = {}
+            for e in cycle:
+                for name, times in edges[e][4].items():
+                    counts[name] = counts.get(name, 0) + times
+            terms.append((counts, sum(edges[e][3] for e in cycle)))
+        return formulas.derived(terms, steps), ""
+
+    def words(self, found: CycleRatio) -> tuple[str, str, int]:
+        """The limit, a sentence about it, and the rounds under way on the cycle."""
+        edges = self.edges()
+        rounds = sum(edges[e][3] for e in found.edges)
+        streams = {self.tasks[i].stream[0] for i in found.nodes}
+        names = task_names(self.tasks)
+        shown = [names[i] for i in found.nodes]
+        way = " -> ".join([*(shown if len(shown) <= 6 else [*shown[:2], "...", *shown[-2:]]), shown[0]])
+        if streams == {"compute"}:
+            return "compute", f"compute: a worker's compute stream is never idle ({way}).", rounds
+        waits = any((edges[e][0], edges[e][3]) != self.tasks[edges[e][1]].behind or "lat" in edges[e][4] for e in found.edges)
+        if streams == {"link"} and (not waits or self.costs.blocking):
+            return "link", f"link: a link is never idle ({way}).", rounds
+        return "feedback loop", f"feedback loop: {way}, {rounds} round{'s' if rounds > 1 else ''} under way.", rounds
+
+
+# --- input -----------------------------------------------------------------------------------------------------------
+
+
+def _constants(method: Method, hyper: Any) -> Any:
+    given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
+    if "gamma" in method.hyper._fields:
+        given.setdefault("gamma", 0.0)  # plays no part in time
+    h = method.hypers(**given)
+    for name in ("tau", "H"):
+        if not isinstance(getattr(h, name, 0), (int, float)):
+            raise UsageError(f"{name} must be a number for a time line: a steady state needs constants, not a schedule.")
+    return h
+
+
+def _workers(compute: Any, topology: Any, words: Sequence[str]) -> tuple[list[list[int]], tuple[float, ...]]:
+    """Neighbours and compute time per worker; one worker stands for all where all are alike."""
+    listed = isinstance(compute, (list, tuple))
+    if listed and not compute:
+        raise UsageError("compute must hold at least one time.")
+    times = tuple(seconds(c, "compute") for c in (compute if listed else [compute]))
+    if "gossip" not in words or topology is None:
+        if "gossip" in words and len(set(times)) > 1:
+            raise UsageError("gossip among workers of different speed needs a topology.")
+        alike = len(set(times)) == 1
+        return ([[0]], times[:1]) if alike else ([[i] for i in range(len(times))], times)
+    from verify_rates.solvers.topologies import get_topology
+
+    graph = get_topology(topology, len(times) if listed else None)
+    if listed and len(times) != graph.n:
+        raise UsageError(f"compute holds {len(times)} times, but topology {graph.name} has {graph.n} workers.")
+    degrees = set(map(int, graph.degrees))
+    if len(set(times)) == 1 and len(degrees) == 1:
+        return [[0] * degrees.pop()], times[:1]
+    return [sorted(graph.graph[i]) for i in range(graph.n)], times if listed else times * graph.n
+
+
+def _costs(compute, latency, bandwidth, size, compressor, bytes_share, encode, link) -> tuple[Costs, dict[str, Any]]:
+    if link == "fair":
+        raise Unsupported(
+            "the time line of a fairly shared link: it is no max-plus system and has no closed form; use link='fifo' or 'blocking'"
+        )
+    if link not in LINKS:
+        raise nearest(str(link), LINKS, "link rule")
+    dense = 8 * size_bytes(size, "size")
+    message = _message_bits(compressor, bytes_share, dense)
+    lat, bw, enc = seconds(latency, "latency"), bits_per_second(bandwidth, "bandwidth"), seconds(encode, "encode")
+    inputs = {"compute": list(compute), "encode": enc, "latency": lat, "bandwidth": bw, "size": dense / 8, "bytes_sent": message / 8}
+    return Costs(compute, enc, lat, bw, message, dense, link == "blocking"), inputs
+
+
+def _message_bits(compressor: Any, bytes_share: Any, dense: float) -> float:
+    if compressor is not None and bytes_share is not None:
+        raise UsageError("give compressor or bytes_share, not both.")
+    if bytes_share is not None:
+        if isinstance(bytes_share, bool) or not isinstance(bytes_share, (int, float)) or not 0 < bytes_share <= 2:
+            raise UsageError(f"bytes_share must be in (0, 2] (above 1 where indices outweigh), not {bytes_share!r}.")
+        return bytes_share * dense
+    if compressor is None:
+        return dense
+    from verify_rates.solvers.compressors import get_compressor
+
+    made = get_compressor(compressor)
+    d = dense / 8 / FLOAT_BYTES
+    if d != int(d):
+        raise UsageError(
+            f"size must be a multiple of {FLOAT_BYTES} bytes (float32) where a compressor counts the bits, not {dense / 8:g} bytes."
+        )
+    bits = made.bits(int(d))
+    if bits is None:
+        raise UsageError(f"the bits of {made.name} depend on the data; give bytes_share instead.")
+    return float(bits)
+
+
+def _shown(steps: Any, per_round: int, tau: int) -> int:
+    if steps is None:
+        return max(per_round * 3, 2 * tau + 4)
+    if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
+        raise UsageError(f"steps must be a whole number of at least 1, not {steps!r}.")
+    return steps
+
+
+def _notes(words: Sequence[str], tasks: Sequence[Task], compressor: Any, share: Any, costs: Costs, topology: Any) -> tuple[str, ...]:
+    notes = []
+    if "compress" not in words and (compressor is not None or share is not None):
+        notes.append("the compressor has no effect: the method compresses nothing.")
+    if "compress" in words and compressor is None and share is None:
+        notes.append("no compressor and no bytes_share: whole vectors are sent.")
+    if "compress" not in words and costs.encode > 0:
+        notes.append("encode has no effect: the method compresses nothing.")
+    if not any(task.load for task in tasks):
+        notes.append("latency, bandwidth and size have no effect: the method sends nothing.")
+    if "gossip" in words and topology is None:
+        notes.append("no topology: every worker exchanges with one neighbour.")
+    if "gossip" not in words and topology is not None:
+        notes.append("the topology has no effect: the method does not gossip.")
+    return tuple(notes)

@@ -1,0 +1,164 @@
+"""Traffic of a method: exact bits per worker, step and round, up and down, index bits included."""
+
+from __future__ import annotations
+
+import html
+import json
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from verify_rates.solvers.kinds import check_kinds
+from verify_rates.solvers.method import Method, UsageError, get_method
+from verify_rates.theory.timeline.events import Load, period_steps, periodic_tasks
+
+DOWN = "a worker receives the other n - 1 messages of an average, or the dense average where that is smaller"
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bits of one worker once everything repeats (mean over the workers where their degrees differ).
+
+    Attributes
+    ----------
+    up_per_step, down_per_step, up_per_round, down_per_round : bits sent and received; None where they depend on the data.
+    messages_per_round, dense_per_round : compressor messages and whole vectors that a worker sends.
+    depends_on_data : whether the compressor's messages vary in length.
+    rule : what is counted downwards.
+    formula : where the numbers come from, in words.
+    notes : assumptions, and inputs without effect.
+    """
+
+    method: str
+    up_per_step: float | None
+    down_per_step: float | None
+    up_per_round: float | None
+    down_per_round: float | None
+    steps_per_round: int
+    messages_per_round: float
+    dense_per_round: float
+    depends_on_data: bool
+    rule: str
+    formula: str
+    notes: tuple[str, ...]
+
+    def __str__(self) -> str:
+        if self.depends_on_data:
+            amount = "depends on the data"
+        else:
+            amount = f"up {self.up_per_step:.10g}, down {self.down_per_step:.10g} bits per worker and step"
+        return "\n".join([f"{self.method}: {amount}", self.formula, *(f"note: {note}" for note in self.notes)])
+
+    def to_json(self, **options: Any) -> str:
+        """Everything as JSON text."""
+        return json.dumps(asdict(self), **options)
+
+    def _repr_html_(self) -> str:
+        rows = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(str(v))}</td></tr>" for k, v in asdict(self).items())
+        return f"<table>{rows}</table>"
+
+
+def traffic(
+    method: str | Method,
+    hyper: Any = None,
+    *,
+    d: int,
+    n: int,
+    compressor: Any = None,
+    topology: Any = None,
+    dtype_bits: int = 32,
+) -> Traffic:
+    """Bits that one worker sends and receives per step and per communication round.
+
+    Mathematics: the step function says what is averaged and gossiped.  A mean sends what no earlier mean has sent: one message
+    ``C(v)`` at the compressor's bits, or a dense vector at ``dtype_bits * d``; a sum of several messages costs the smaller of
+    the two.  Down, a worker receives the other ``n - 1`` messages or the dense average, whichever is smaller.  A gossip sends
+    and receives once per neighbour.
+
+    Guarantee: exact in the steady state (the first round may send less, since zeros need not be sent).
+
+    Parameters
+    ----------
+    hyper : the method's hyper-parameters (gamma may be left out).
+    d, n : dimension and number of workers.
+    compressor : text or object; by default nothing is compressed.
+    topology : needed for gossip.
+    dtype_bits : bits of one number of a dense vector; a compressor counts its own payload (float32).
+
+    Errors: UsageError for bad input, Unsupported where a branch is random.
+
+    >>> t = traffic("ef_sgd", d=123, n=10, compressor="topk:12")
+    >>> t.up_per_step, t.down_per_step
+    (468.0, 3936.0)
+    """
+    method = get_method(method)
+    for name, value in (("d", d), ("n", n), ("dtype_bits", dtype_bits)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}.")
+    given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
+    if "gamma" in method.hyper._fields:
+        given.setdefault("gamma", 0.0)  # plays no part in traffic
+    h = method.hypers(**given)
+    words = check_kinds(method, h)
+    message, made = _message(compressor, d, "compress" in words, dtype_bits)
+    degree = _degree(topology, n, "gossip" in words)
+    tasks = [(t.word, t.load) for t in periodic_tasks(method, h) if t.load is not None]
+    return _summed(
+        method, period_steps(method, h), tasks, message, dtype_bits * d, degree, n, made, _notes(words, compressor, topology, made)
+    )
+
+
+def _message(compressor: Any, d: int, used: bool, dtype_bits: int) -> tuple[float | None, Any]:
+    if compressor is None or not used:
+        return float(dtype_bits * d), None
+    from verify_rates.solvers.compressors import get_compressor
+
+    made = get_compressor(compressor)
+    made.constants(d)  # refuses parameters that do not fit d
+    return made.bits(d), made
+
+
+def _degree(topology: Any, n: int, used: bool) -> float:
+    if not used:
+        return 0.0
+    if topology is None:
+        raise UsageError("the traffic of a gossip needs a topology.")
+    from verify_rates.solvers.topologies import get_topology
+
+    return float(get_topology(topology, n).degrees.mean())
+
+
+def _summed(
+    method: Method,
+    steps: int,
+    tasks: list[tuple[str, Load]],
+    message: float | None,
+    dense: float,
+    degree: float,
+    n: int,
+    made: Any,
+    notes: Any,
+) -> Traffic:
+    messages = sum(load.messages * (degree if word == "gossip" else 1) for word, load in tasks if not load.dense)
+    whole = sum((degree if word == "gossip" else 1) for word, load in tasks if load.dense)
+    varies = message is None and messages > 0
+    up = down = None
+    if not varies:
+        sizes = [(word, load.bits(dense if message is None else message, dense)) for word, load in tasks]
+        up = sum(bits * (degree if word == "gossip" else 1) for word, bits in sizes)
+        down = sum(bits * degree if word == "gossip" else min((n - 1) * bits, dense) for word, bits in sizes)
+    what = f"{messages:g} message(s) of {made}" if made else "no compressed message"
+    each = "" if made is None else " (length depends on the data)" if message is None else f" of {message:.10g} bits"
+    formula = f"per round up: {what}{each}, {whole:g} dense vector(s) of {dense:.10g} bits; down: {DOWN}."
+    per = [None if bits is None else bits / steps for bits in (up, down)]
+    return Traffic(method.name, *per, up, down, steps, messages, whole, varies, DOWN, formula, notes)
+
+
+def _notes(words: tuple[str, ...], compressor: Any, topology: Any, made: Any) -> tuple[str, ...]:
+    notes = []
+    if compressor is not None and made is None:
+        notes.append("the compressor has no effect: the method compresses nothing.")
+    if "compress" in words and made is None:
+        notes.append("no compressor: whole vectors are sent.")
+    if "gossip" not in words and topology is not None:
+        notes.append("the topology has no effect: the method does not gossip.")
+    return tuple(notes)
