@@ -26,6 +26,8 @@ _PUBLIC = {
     "Setting": "verify_rates.theory.claims",
     "product": "verify_rates.theory.claims",
     "check": "verify_rates.pipeline",
+    "get_problem": "verify_rates.problems",
+    "make_problem": "verify_rates.problems.custom",
 }
 
 __all__ = sorted(_PUBLIC)
