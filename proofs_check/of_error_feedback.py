@@ -2,9 +2,9 @@
 
 Source: Berg Thomsen, Taylor, Dieuleveut (2025, Theorems 1 and 2 for one worker; 2026 for n workers).
 
-Letters: ``s = sqrt(eps)``, ``S = L + mu``, ``q = (L - mu)/(L + mu)``, ``w = sqrt(rho)``.  The inner square root of rho is a symbol ``r`` with
-``r**2 = (1-s)**2*q**2 + 4*s``, so that w solves ``w**2 = (1-s)*q*w + s``; afterwards q is written in s and w.  Range: ``0 < s < 1`` and
-``0 < q < 1``, that is ``sqrt(s) < w < 1``, which positive symbols u, y parametrise.
+Letters: ``s = sqrt(eps)``, ``S = L + mu``, ``q = (L - mu)/(L + mu)``, ``w = sqrt(rho)``.  The inner square root of rho is a symbol ``r``
+with ``r**2 = (1-s)**2*q**2 + 4*s``, so that w solves ``w**2 = (1-s)*q*w + s``; afterwards q is written in s and w.  Range: ``0 < s < 1``
+and ``0 < q < 1``, that is ``sqrt(s) < w < 1``, which positive symbols u, y parametrise.
 
 Averages over workers split into means and deviations: ``mean_i ||v_i||^2 = ||mean v||^2 + mean_i ||v_i - mean v||^2``.
 """

@@ -7,6 +7,7 @@ of quadratic forms in scalars is one of Gram matrices, and so holds in every dim
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pkgutil
 import time
@@ -124,7 +125,7 @@ class Proof:
         self._step(name, "identity", lambda: _zero(expr, reduce))
 
     def nonnegative(self, name: str, *exprs: Any) -> None:
-        """Every expression is nonnegative on the region: as a fraction of polynomials in positive symbols it has no negative coefficient."""
+        """Every expression is nonnegative on the region: a fraction of polynomials in positive symbols without negative coefficients."""
         self._step(name, "sign", lambda: [_nonnegative(e, self.region) for e in exprs])
 
     def implied(self, name: str, slack: Any, by: Iterable[tuple[Any, Any]] = (), squares: Iterable[tuple[Any, Any]] = ()) -> None:
@@ -224,10 +225,8 @@ def run_proofs(names: str | Iterable[str] | None = None, factors: Mapping[str, A
     for name in chosen:
         script, statement = known[name]
         made = Proof(dict(factors or {}))
-        try:
+        with contextlib.suppress(ProofError):  # the step has recorded it
             script(made)
-        except ProofError:
-            pass  # the step has recorded it
         results.append(ProofResult(name, statement, tuple(made.steps), tuple(made.assumptions)))
         constants |= set(made.constants)
     unknown = sorted(set(factors or {}) - constants)
