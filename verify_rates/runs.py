@@ -153,7 +153,7 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
         "x0": x0,
         "measure": measure_path(claim.measure),
         "take": claim.take,
-        "initial": measure_path(claim.initial),
+        "initial": measure_path(claim.initial) if any(s.name == "V0" for s in symbols.parse(claim.bound).free_symbols) else None,
         "seed": seed,
         "trials": int(point.get("seeds", trials)) if stochastic else 1,
         "stochastic": stochastic,
@@ -191,11 +191,11 @@ def _initial(problem: Any, x0: np.ndarray) -> dict[str, Any]:
 
 
 def execute(made: Mapping[str, Any], engine: str = "numba") -> dict[str, Any]:
-    """Run a recipe: the measured values of every trial, the initial value V0, and whether a trial diverged."""
+    """Run a recipe: ``values``, the measured value of every trial (inf where it diverged), and ``V0``, the initial value."""
     from verify_rates.solvers.engine.run import simulate
 
     measure = measure_from(made["measure"])
-    start = measure_from("function_gap" if made["initial"] == "gap_to_last" else made["initial"])
+    start = _start_measure(made["initial"])
     history = simulate(
         made["method"],
         problem_of(made["problem"]),
@@ -206,7 +206,7 @@ def execute(made: Mapping[str, Any], engine: str = "numba") -> dict[str, Any]:
         compressor=made["compressor"],
         topology=made["topology"],
         x0=made["x0"],
-        measures=tuple({f.__name__: f for f in (measure, start)}.values()),
+        measures=tuple({f.__name__: f for f in (measure, start) if f is not None}.values()),
         every=made["steps"],
         track=TRACK[made["take"]],
         engine=engine,
@@ -218,9 +218,19 @@ def execute(made: Mapping[str, Any], engine: str = "numba") -> dict[str, Any]:
         "mean": history.means[name],
         "average_iterate": history.at_average[name],
     }[made["take"]]
-    first = history.values[start.__name__]
-    V0 = float(first[0, 0] - first[0, -1]) if made["initial"] == "gap_to_last" else float(first[0, 0])
-    return {"values": np.where(history.diverged, np.inf, taken), "V0": V0, "diverged": bool(history.diverged.any())}
+    return {"values": np.where(history.diverged, np.inf, taken), "V0": _start_value(history, start, made["initial"])}
+
+
+def _start_measure(initial: str | None) -> Callable[..., Any] | None:
+    return None if initial is None else measure_from("function_gap" if initial == "gap_to_last" else initial)
+
+
+def _start_value(history: Any, start: Callable[..., Any] | None, initial: str | None) -> float | None:
+    """V0: the claim's initial measure at the start, less its last value for ``gap_to_last``."""
+    if start is None:
+        return None
+    first = history.values[start.__name__][0]
+    return float(first[0] - first[-1]) if initial == "gap_to_last" else float(first[0])
 
 
 def accuracy(made: Mapping[str, Any], value: float) -> float:

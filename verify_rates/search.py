@@ -54,7 +54,7 @@ def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: i
 
 def _rest(claim: Claim) -> list[dict[str, Any]]:
     """The claim's own parameters (without its problems), each once."""
-    points = [{k: v for k, v in p.items() if k not in ("problem", "x0", "L", "mu", "topology")} for p in (*claim.runs, *claim.grid)]
+    points = [{k: v for k, v in p.items() if k not in ("problem", "x0", "L", "mu", "topology")} for p in claim.runs or claim.grid]
     points = [{**p, "N": min(int(p["N"]), STEPS)} for p in points]
     unique = {repr(sorted(p.items(), key=str)): p for p in points}
     return list(unique.values())

@@ -107,7 +107,7 @@ CLAIMS = [
         bound="((L-mu)/(L+mu))**(2*N)*V0",
         lets={"gamma": "2/(L+mu)"},
         setting=CONVEX,
-        grid=product(L=1, mu=(0.1, 0.5), N=(1, 10)),
+        grid=(*product(L=1, mu=(0.1, 0.5), N=(1, 4)), {"L": 1, "mu": 0.1, "N": 10}),
         runs=runs(REAL, DIGITS, N=20),
         source="folklore",
         provenance="paper",
