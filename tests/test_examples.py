@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
@@ -68,3 +71,39 @@ def test_a_smaller_bound_is_refuted_and_the_witness_replays(report):
     assert result.verdict is Verdict.REFUTED
     again = replay(stored("ef_momentum.1", result.witness, str(FILE)))
     assert again.value == pytest.approx(again.stored, rel=RTOL_SDP) and again.value > 0.999 * again.bound
+
+
+# --- the README -------------------------------------------------------------------------------------------------------
+
+README = (FILE.parents[1] / "README.md").read_text()
+
+
+def test_the_readme_shows_the_example_as_it_is():
+    assert FILE.read_text().strip() in README
+
+
+def test_the_python_of_the_readme_runs():
+    (block,) = [b for b in re.findall(r"```python\n(.*?)```", README, re.DOTALL) if "vr.check(" in b]
+    space = {}
+    exec(block, space)
+    assert space["report"].exit_code == 0 and space["found"].exact
+    assert space["history"].values["function_gap"].shape[0] == 1
+
+
+COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.startswith("    verify-rates ")]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_the_commands_of_the_readme_are_understood(line):
+    """Every command and option exists; those that are quick are run."""
+    from click.testing import CliRunner
+
+    from verify_rates.cli import main
+
+    words = shlex.split(line)[1:]
+    command = main.commands[words[0]]
+    command.make_parser(click.Context(command)).parse_args(words[1:])
+    if words[0] in ("list", "show", "worst-case", "timeline", "traffic"):
+        here = [str(FILE) if w == "examples/ef_momentum.py" else w for w in words]
+        result = CliRunner().invoke(main, here)
+        assert result.exit_code == 0 and result.stdout, result.output

@@ -103,6 +103,20 @@ def test_the_json_is_what_the_schema_says():
     assert data["counts"]["total"] == 5
 
 
+def test_the_json_of_real_checks_is_what_the_schema_says(tmp_path, monkeypatch):
+    """One claim of every kind: worst case, runs, a formula, an expected refutation with its witness, and nothing to check."""
+    from verify_rates.pipeline import check as run_checks
+
+    monkeypatch.setattr("verify_rates.store.cache_folder", lambda: tmp_path)
+    data = json.loads(run_checks(["ef.any", "matcha.1", "acco.5", "deco.2.growth", "deco.4"], jobs=1).dumps())
+    jsonschema.validate(data, schema())
+    kinds = {c["kind"] for claim in data["claims"] for c in claim["checks"]}
+    assert {"worst case", "runs", "identity", "iff", "property"} <= kinds
+    verdicts = {c["id"]: c["verdict"] for c in data["claims"]}
+    assert verdicts["ef.any"] == "holds" and verdicts["deco.2.growth"] == "refuted" and verdicts["deco.4"] == "not checkable"
+    assert not any(c["cached"] for c in data["claims"])
+
+
 def spoil(data, path, value):
     data = copy.deepcopy(data)
     *where, last = path

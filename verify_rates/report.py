@@ -128,7 +128,8 @@ class Report:
         counts = self.counts
         parts = [f"{counts[v.value]} {v.value}" for v in Verdict if counts[v.value]]
         text = f"{counts['total']} claim{'s' if counts['total'] != 1 else ''}: {', '.join(parts) or 'nothing was selected'}"
-        text += "; all as expected" if self.results and not counts["unexpected"] else ""
+        settled = self.results and not counts["unexpected"] and not counts[Verdict.INCONCLUSIVE.value]
+        text += "; all as expected" if settled else ""
         text += f"; {counts['unexpected']} NOT as expected" if counts["unexpected"] else ""
         return text + ("; interrupted" if self.interrupted else "") + "."
 
