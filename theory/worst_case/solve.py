@@ -33,8 +33,10 @@ STARTS = ("standard", "free")
 # Least eigenvalues asked of the slack matrices (see backends), in normalised units: the first covers what a good solve leaves and is not
 # seen at the accuracy that callers need (1e-6 relative); multipliers of the second repair those of the first by a blend.
 SHARP, SAFE = 1e-11, 1e-7
-# A pair of ends further apart than this, relatively, is tried again with the measure scaled to its value.
+# Ends further apart than this, relatively, are not good enough to stop at.
 WIDE = 1e-6
+# Values below this in normalised units are worth another solve; above this order of the Gram matrices it costs more than its digits.
+SMALL, LIGHT = 0.3, 32
 
 
 def worst_case(
@@ -165,23 +167,28 @@ class Solved:
         return self.top.verified and (self.low.verified or bool(self.conic.mixed))
 
     @property
-    def rank(self) -> tuple[bool, float]:
-        """Verified first, then the closer ends, in the measure's unit."""
-        return not self.verified, self.conic.unit * (self.top.value - self.low.value)
-
-    @property
     def wide(self) -> bool:
         return self.raw.ok and self.top.value - self.low.value > WIDE * abs(self.top.value)
 
+    def with_better_ends_of(self, other: Solved) -> Solved:
+        """Each end from the solve in which it is better; the other solve differs in the unit of the measure alone."""
+        ratio = other.conic.unit / self.conic.unit
+        top, low = (dataclasses.replace(end, value=end.value * ratio) for end in (other.top, other.low))
+        better = self
+        if (not top.verified, top.value) < (not self.top.verified, self.top.value):
+            better = dataclasses.replace(better, top=top, lam=other.lam * ratio)
+        if (not low.verified, -low.value) < (not self.low.verified, -self.low.value):
+            better = dataclasses.replace(better, low=low, z=other.z)
+        return better
+
 
 def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
-    """Solve and verify; a wide pair of ends is tried once more with the measure scaled to its value."""
+    """Solve and verify; ends that are wide are tried once more with the measure scaled to its value."""
     found = _attempt(conic, inside, solver)
-    if found.wide and 0 < found.top.value < 0.3:
+    if found.wide and 0 < found.top.value < SMALL and sum(conic.orders) <= LIGHT:
         closer = dataclasses.replace(conic, c=conic.c / found.top.value, unit=conic.unit * found.top.value)
         again = _attempt(closer, inside, solver)
-        if again.raw.ok and again.rank < found.rank:
-            return again
+        return found.with_better_ends_of(again) if again.raw.ok else found
     return found
 
 
@@ -219,7 +226,8 @@ def _repaired(conic: Conic, raw: Raw, dual: Dual, low: float, solver: str) -> Du
 
 def _blend(conic: Conic, raw: Raw, dual: Dual, solver: str) -> Dual:
     safe = solve_conic(conic, SAFE, solver)
-    return blended(conic, raw.z, dual, upper(conic, safe)) if safe.ok else dual
+    mixed = blended(conic, raw.z, dual, upper(conic, safe)) if safe.ok else dual
+    return mixed if mixed.bound.verified else dual
 
 
 def _without_value(raw: Any, common: dict[str, Any], seconds: float) -> WorstCase:
