@@ -8,8 +8,8 @@ mu-strongly convex function (mu = 0: convex) in every dimension.  It gives nonne
 between points 0..N and the minimiser "*".  They are rebuilt here from the statement, and the certificate is accepted if
 ``rate*initial - measure - sum multiplier*inequality`` has no function value left and a positive semidefinite Gram form, by exact LDL^T.
 
-Use: ``python -m verify_rates.proofs_check.checker FILE [key=value ...]``; one sentence, exit code 0 (accepted) or 1 (refused).
-The optional pairs (L, mu, name, gamma, steps, measure, initial, rate) are what the statement has to be.
+Use: ``python -m verify_rates.proofs_check.checker FILE [key=value ...]``; one sentence, exit code 0 (accepted) or 1 (refused); the pairs
+(L, mu, name, gamma, steps, measure, initial, rate) say what it has to state.
 """
 
 import hashlib
@@ -19,10 +19,9 @@ import sys
 from fractions import Fraction
 
 FORMAT = "verify-rates certificate 1"
-FIELDS = {"format", "class", "algorithm", "steps", "measure", "initial", "rate", "multipliers", "sha256"}
+FIELDS = ["format", "class", "algorithm", "steps", "measure", "initial", "rate", "multipliers", "sha256"]
 MEASURES = {"distance": "||x_{0} - x*||^2", "function_gap": "f(x_{0}) - f*", "grad_norm": "||grad f(x_{0})||^2"}
-MAX_STEPS = 100
-MAX_CHARS = 5_000_000
+MAX_STEPS, MAX_CHARS = 100, 5_000_000
 
 
 class Refused(ValueError):
@@ -52,10 +51,9 @@ def _keys(value, wanted, what):
 
 
 def _unique(pairs):
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    if len(dict(pairs)) != len(pairs):
         raise Refused("a field is given twice")
-    return made
+    return dict(pairs)
 
 
 def read(text):
@@ -95,7 +93,7 @@ class Sum:
         self.gram = [[Fraction(0)] * (N + 2) for _ in range(N + 2)]
 
     def value(self, weight, k):
-        if k != "*":
+        if k != "*":  # f* is 0
             self.values[k] += weight
 
     def product(self, weight, a, b):
@@ -105,10 +103,9 @@ class Sum:
 
     def measure(self, weight, name, k, x, g):
         if name == "function_gap":
-            self.value(weight, k)
-        else:
-            v = x[k] if name == "distance" else g[k]
-            self.product(weight, v, v)
+            return self.value(weight, k)
+        v = x[k] if name == "distance" else g[k]
+        return self.product(weight, v, v)
 
 
 def semidefinite(matrix):
@@ -118,10 +115,9 @@ def semidefinite(matrix):
         if a[k][k] < 0 or (a[k][k] == 0 and any(a[k][k:])):
             return False
         for i in range(k + 1, len(a)):
-            if a[i][k]:
-                factor = a[i][k] / a[k][k]
-                for j in range(k, len(a)):
-                    a[i][j] -= factor * a[k][j]
+            factor = a[i][k] / a[k][k] if a[i][k] else 0
+            for j in range(k, len(a) if factor else k):
+                a[i][j] -= factor * a[k][j]
     return True
 
 
@@ -140,7 +136,7 @@ def check(certificate, expected=None):
     if type(N) is not int or not 1 <= N <= MAX_STEPS:
         raise Refused(f"steps must be a whole number from 1 to {MAX_STEPS}")
     if not all(isinstance(name, str) and name in MEASURES for name in (measure, initial)):
-        raise Refused(f"measure and initial must be among {', '.join(MEASURES)}")
+        raise Refused("measure and initial must be distance, function_gap or grad_norm")
     algorithm = _keys(certificate["algorithm"], ("name", "gamma", "coefficients"), "algorithm")
     x, g = points(algorithm, N)
     rate = fraction(certificate["rate"], "the rate")
@@ -156,9 +152,9 @@ def check(certificate, expected=None):
         raise Refused("function values are left over: the multipliers do not fit the statement")
     if not semidefinite(total.gram):
         raise Refused("the Gram form is not positive semidefinite: the multipliers do not prove this rate")
-    convex = f"{mu}-strongly convex" if mu else "convex"
     method = f"gd with gamma = {algorithm['gamma']}" if algorithm["name"] == "gd" else "the method with these coefficients"
-    return f"{method} has {MEASURES[measure].format(N)} <= {rate} * ({MEASURES[initial].format(0)}) for every {L}-smooth {convex} f"
+    statement = f"{method} has {MEASURES[measure].format(N)} <= {rate} * ({MEASURES[initial].format(0)})"
+    return f"{statement} for every {L}-smooth {f'{mu}-strongly convex' if mu else 'convex'} f"
 
 
 def _subtract(total, multipliers, x, g, L, mu):
@@ -173,17 +169,22 @@ def _subtract(total, multipliers, x, g, L, mu):
         w = fraction(text, "a multiplier")
         if w < 0:
             raise Refused("a multiplier is negative")
-        dx, dg = ([a - b for a, b in zip(v[i], v[j])] for v in (x, g))  # noqa: B905, plain Python of any version
-        total.value(-w, i)
-        total.value(w, j)
-        half = w / (2 * (1 - mu / L))
-        for weight, a, b in ((w, g[j], dx), (half / L, dg, dg), (half * mu, dx, dx), (-2 * half * mu / L, dg, dx)):
-            total.product(weight, a, b)
+        interpolation(total, -w, i, j, x, g, L, mu)
+
+
+def interpolation(total, w, i, j, x, g, L, mu):
+    """Add w times the inequality of f_i above f_j."""
+    dx, dg = ([a - b for a, b in zip(v[i], v[j])] for v in (x, g))  # noqa: B905, plain Python of any version
+    total.value(w, i)
+    total.value(-w, j)
+    half = -w / (2 * (1 - mu / L))
+    for weight, a, b in ((-w, g[j], dx), (half / L, dg, dg), (half * mu, dx, dx), (-2 * half * mu / L, dg, dx)):
+        total.product(weight, a, b)
 
 
 def main(arguments):
     try:
-        if not arguments or any("=" not in pair for pair in arguments[1:]):
+        if not arguments or not all("=" in pair for pair in arguments[1:]):
             raise Refused("give a file, then what it has to state as key=value")
         with open(arguments[0], encoding="utf-8") as file:
             certificate = read(file.read(MAX_CHARS + 1))

@@ -126,7 +126,12 @@ class Proof:
 
     def nonnegative(self, name: str, *exprs: Any) -> None:
         """Every expression is nonnegative on the region: a fraction of polynomials in positive symbols without negative coefficients."""
-        self._step(name, "sign", lambda: [_nonnegative(e, self.region) for e in exprs])
+
+        def check() -> None:
+            for expr in exprs:
+                _nonnegative(expr, self.region)
+
+        self._step(name, "sign", check)
 
     def implied(self, name: str, slack: Any, by: Iterable[tuple[Any, Any]] = (), squares: Iterable[tuple[Any, Any]] = ()) -> None:
         """``slack >= 0`` follows: ``slack = sum weight*inequality + sum weight*form**2``, with nonnegative weights.

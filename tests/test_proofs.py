@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 from verify_rates.proofs_check import checker
-from verify_rates.proofs_check.certificates import certificate, gd_certificate, write
+from verify_rates.proofs_check.certificates import INFLATION, certificate, find_certificate, gd_certificate, write
 from verify_rates.proofs_check.checker import Refused, check, read, seal, semidefinite
 from verify_rates.proofs_check.proof import Proof, ProofError, proofs, run_proofs
 from verify_rates.solvers.method import UsageError
@@ -145,6 +145,37 @@ def test_strongly_convex_certificate_by_hand():
     assert "||grad f(x_1)||^2 <= 81/100 * (||grad f(x_0)||^2) for every 1-smooth 1/10-strongly convex f" in check(made)
     with pytest.raises(Refused, match="semidefinite"):
         check(certificate(L, mu, [[-gamma]], {(0, 1): lam, (1, 0): lam}, Fraction(80, 100), **options))
+
+
+SMALL = Fraction(1, 10)
+CASES = [  # measure, initial, L, mu, gamma, steps, the exact worst case
+    ("distance", "distance", 1, SMALL, Fraction(19, 10), 3, Fraction(9, 10) ** 6),
+    ("function_gap", "function_gap", 1, SMALL, 1, 3, Fraction(9, 10) ** 6),
+    ("grad_norm", "grad_norm", 1, SMALL, 1, 3, Fraction(9, 10) ** 6),
+    ("function_gap", "function_gap", 1000, 100, Fraction(1, 1000), 2, Fraction(9, 10) ** 4),
+    ("grad_norm", "function_gap", 1, 0, Fraction(3, 2), 3, Fraction(1, 5)),
+    ("function_gap", "distance", 1, 0, Fraction(17, 10), 3, Fraction(7, 10) ** 6 / 2),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda c: "-".join(map(str, c[:2])))
+def test_certificates_found_by_a_solver_are_exact(case):
+    """At the known exact rates: proved with the stated inflation, refused with the same deflation."""
+    measure, initial, L, mu, gamma, N, rate = case
+    rows = [[-Fraction(gamma)] * k for k in range(1, N + 1)]
+    options = {"measure": measure, "initial": initial, "name": "gd", "gamma": gamma}
+    made = find_certificate(L, mu, rows, rate, **options)
+    assert check(read(json.dumps(made)), {"rate": rate * (1 + INFLATION), "L": L, "mu": mu, **options})
+    with pytest.raises(Refused):
+        find_certificate(L, mu, rows, rate, inflation=-INFLATION, **options)
+
+
+def test_find_certificate_refuses_bad_input():
+    for bad in ((1, 2, [["-1"]], 1), (1, 0, [], 1), (0, 0, [["-1"]], 1), (1, 0, [["x"]], 1), (1, 0, [["-1"]], "rate")):
+        with pytest.raises(UsageError):
+            find_certificate(*bad)
+    with pytest.raises(UsageError, match="distance"):
+        find_certificate(1, 0, [["-1"]], 1, measure="gap")
 
 
 def resealed(made):

@@ -343,7 +343,7 @@ def _size(made: sp.Expr) -> float:
 
 
 def _constant(node: ast.Constant, text: str, depth: int) -> sp.Expr:
-    if type(node.value) not in (int, float):
+    if not isinstance(node.value, (int, float)) or isinstance(node.value, bool):
         raise _refused("text, a truth value or an imaginary number", text)
     written = (ast.get_source_segment(text.strip(), node) or "").replace("_", "")
     if isinstance(node.value, int):
