@@ -10,6 +10,7 @@ from fractions import Fraction
 
 import pytest
 import sympy as sp
+
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory import symbols
 from verify_rates.theory.symbols import LETTERS, SYMBOLS, exact, holds, letters, number, parse, parse_condition

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import mpmath
 import sympy as sp
+
 from verify_rates.solvers.method import UsageError, nearest
 
 MAX_CHARS = 2000  # the longest bound of any paper of the catalogue has under 300
