@@ -118,6 +118,16 @@ class Quadratic(Family):
             convex=True,
         )
 
+    def modes(self, x0: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """Eigenvalues (d,) of the common Hessian, and x0 (d,), x* (d,) and the workers' gradients at x* (n, d) in its eigenbasis.
+
+        Errors: UsageError where the workers have Hessians of their own.
+        """
+        if len(self._H) > 1:
+            raise UsageError("modes need a common Hessian: choose hessians='common'.")
+        eigenvalues, Q = np.linalg.eigh(self._H[0])
+        return eigenvalues, x0 @ Q, self._centre @ Q, self._offsets @ Q
+
     def value(self, x: np.ndarray) -> float:
         """``f(x)``; the linear terms cancel exactly in the mean."""
         y = host(x) - self._centre

@@ -146,12 +146,13 @@ def evidence(claim: Claim, suite: Suite, seed: int = 0, data: str | Path | None 
     if claim.check:
         return [_formula(claim, point) for point in claim.grid]
     from verify_rates.exact import check_worst_case
-    from verify_rates.runs import check_run, with_data
+    from verify_rates.runs import check_moments, check_run, with_data
     from verify_rates.search import check_family
 
     level = LEVEL / max(1, len(claim.runs) + len(claim.families))
     found = [check_worst_case(claim, point) for point in claim.grid]
     found += [check_run(claim, with_data(point, data), seed=seed, trials=suite.trials, level=level) for point in claim.runs]
+    found += [c for c in (check_moments(claim, point, seed=seed) for point in claim.runs) if c is not None]
     found += [check_family(claim, family, seed=seed, trials=suite.trials, budget=suite.searches, level=level) for family in claim.families]
     return found
 

@@ -295,6 +295,40 @@ def _measured(claim: Claim, kind: str, made: dict[str, Any], values: dict[str, A
     )
 
 
+def check_moments(claim: Claim, point: Point, *, seed: int) -> Check | None:
+    """The exact expectation at a point of ``runs`` where the method is linear on a quadratic with noise; None elsewhere.
+
+    No sampling: the second moments of the linear recursion that the step function is (``theory.quadratic``).
+    """
+    from verify_rates.solvers.words import Unsupported
+    from verify_rates.theory.quadratic import quadratic
+
+    if point["problem"].get("name") != "quadratic" or point.get("compressor") or claim.take not in ("last", "mean"):
+        return None
+    began = time.perf_counter()
+    try:
+        made, values = recipe(claim, point, seed, 1)
+        problem, topology = problem_of(point["problem"]), _made("topology", point.get("topology"), problem_of(point["problem"]))
+        if not made["stochastic"]:
+            return None
+        reading = quadratic(made["method"], made["hyper"], gossip=topology)
+        start = np.zeros(problem.d) if made["x0"] is None else np.asarray(made["x0"], float)
+        spectrum, x0, x_star, offsets = problem.modes(start)
+        measures = [measure_from(m) for m in (made["measure"], made["initial"]) if m is not None]
+        given = {"x_star": x_star, "sigma2": problem.sigma2, "n": problem.n, "offsets": offsets, "W": None if topology is None else topology.W}
+        found = reading.moments(made["steps"], spectrum, x0, measures=measures, **given).values
+    except (NotApplicable, Unsupported):
+        return None
+    along = found[measures[0].__name__]
+    value = float(along[-1] if claim.take == "last" else along[:-1].mean())
+    bound = bound_at(claim, {**values, "V0": float(found[measures[-1].__name__][0])})
+    message = f"exact expectation/bound = {value / bound if bound else math.inf:.3g}"
+    letters = {k: v for k, v in values.items() if isinstance(v, (int, float)) and k in symbols.SYMBOLS}
+    return Check(
+        "moments", {**made, "letters": letters}, bound, value, value, claim.relation, seconds=time.perf_counter() - began, message=message
+    )
+
+
 def with_data(point: Point, data: str | Path | None) -> Point:
     """The point with its real data replaced by the user's file."""
     problem = point.get("problem")
