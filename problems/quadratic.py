@@ -13,6 +13,7 @@ from verify_rates.problems.base import Family, host, number, truth
 from verify_rates.problems.rounding import U, largest_eigenvalue, smallest_eigenvalue
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.oracle import Constants
+from verify_rates.solvers.words import Unsupported
 
 
 @dataclass(kw_only=True, eq=False)
@@ -121,10 +122,10 @@ class Quadratic(Family):
     def modes(self, x0: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
         """Eigenvalues (d,) of the common Hessian, and x0 (d,), x* (d,) and the workers' gradients at x* (n, d) in its eigenbasis.
 
-        Errors: UsageError where the workers have Hessians of their own.
+        Errors: Unsupported where the workers have Hessians of their own.
         """
         if len(self._H) > 1:
-            raise UsageError("modes need a common Hessian: choose hessians='common'.")
+            raise Unsupported("the modes of a quadratic need one Hessian common to all workers: choose common=True.")
         eigenvalues, Q = np.linalg.eigh(self._H[0])
         return eigenvalues, x0 @ Q, self._centre @ Q, self._offsets @ Q
 

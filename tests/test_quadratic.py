@@ -13,7 +13,7 @@ from verify_rates.solvers.engine.run import simulate
 from verify_rates.solvers.method import Method, UsageError
 from verify_rates.solvers.words import PerWorker, Shared, Unsupported, chance, grad, mean, sign
 from verify_rates.theory import quadratic as module
-from verify_rates.theory.quadratic import G, Z, modes, quadratic, schur_stable
+from verify_rates.theory.quadratic import G, Z, quadratic, schur_stable
 from verify_rates.theory.symbols import letters
 
 SIGMAS = 5  # a sampled mean may be off by this many of its own standard errors
@@ -45,11 +45,12 @@ def both(name, problem, T, hyper, seeds, measures):
     options = {"topology": Ring()} if name == "gossip_sgd" else {"compressor": "identity"}
     rng = np.random.default_rng(3)
     x0 = rng.standard_normal(problem.d)
-    run = simulate(name, problem, hyper, steps=T, seeds=seeds, x0=x0, measures=measures, every=1, engine="numpy", **options)
-    given = modes(problem)
-    basis = given.pop("basis")
+    options |= {"measures": measures, "every": 1, "track": ("mean", "average"), "engine": "numpy"}
+    run = simulate(name, problem, hyper, steps=T, seeds=seeds, x0=x0, **options)
+    spectrum, start, x_star, offsets = problem.modes(x0)
+    given = {"x_star": x_star, "offsets": offsets, "sigma2": problem.sigma2, "n": problem.n}
     W = Ring.W if name == "gossip_sgd" else None
-    return run, quadratic(name, hyper).moments(T, x0=basis.T @ x0, W=W, measures=measures, **given)
+    return run, quadratic(name, hyper).moments(T, spectrum, start, W=W, measures=measures, **given)
 
 
 def measures_of(name):
@@ -68,16 +69,19 @@ def test_without_noise_equals_the_engine_at_every_step(name):
     for measure in measures_of(name):
         scale = np.max(np.abs(exact.values[measure]))
         np.testing.assert_allclose(run.values[measure][0], exact.values[measure], rtol=RTOL_ENGINE, atol=RTOL_ENGINE * scale)
+        np.testing.assert_allclose(run.means[measure][0], exact.means[measure], rtol=RTOL_ENGINE)
+        np.testing.assert_allclose(run.at_average[measure][0], exact.at_average[measure], rtol=RTOL_ENGINE, atol=RTOL_ENGINE * scale)
 
 
 def worst_deviation(run, exact):
-    """Largest distance of a sampled mean from its expectation, in standard errors (steps 1..T)."""
+    """Largest distance of a sampled mean from its expectation, in standard errors (steps 1..T, and at the average)."""
     found = 0.0
     for measure, values in run.values.items():
-        error = np.std(values, axis=0, ddof=1) / math.sqrt(len(values))
-        off = np.abs(values.mean(axis=0) - exact.values[measure])
-        rounding = RTOL_ENGINE * np.abs(exact.values[measure]) + 1e-20
-        found = max(found, np.max((off[1:] - rounding[1:]) / np.maximum(error[1:], 1e-300), initial=0.0, where=off[1:] > rounding[1:]))
+        samples = np.column_stack([values[:, 1:], run.at_average[measure]])
+        expected = np.append(exact.values[measure][1:], exact.at_average[measure])
+        error = np.std(samples, axis=0, ddof=1) / math.sqrt(len(samples))
+        off = np.maximum(np.abs(samples.mean(axis=0) - expected) - RTOL_ENGINE * np.abs(expected) - 1e-20, 0.0)
+        found = max(found, np.max(off / np.maximum(error, 1e-300)))
     return found
 
 
@@ -88,7 +92,9 @@ def test_moments_equal_2000_sampled_runs(name):
     run, exact = both(name, problem, 5, hyper, 2000, measures_of(name))
     assert worst_deviation(run, exact) < SIGMAS
     wrong = {k: v * 1.25 for k, v in exact.values.items()}  # the test can fail: moments that are 25 % too large do not pass
-    assert worst_deviation(run, module.Moments(exact.steps, wrong)) > SIGMAS
+    assert worst_deviation(run, module.Moments(exact.steps, wrong, exact.at_average)) > SIGMAS
+    wrong = {k: v * 1.25 for k, v in exact.at_average.items()}
+    assert worst_deviation(run, module.Moments(exact.steps, exact.values, wrong)) > SIGMAS
 
 
 def test_schedules_and_skewed_noise():
@@ -223,6 +229,14 @@ class OwnState(NamedTuple):
     x: PerWorker
 
 
+def named(name):
+    def measure(s, w, h):
+        return w.gap(s.x)
+
+    measure.__name__ = name
+    return measure
+
+
 def own(step, state=State):
     return Method(step.__name__, step, state, Hyper)
 
@@ -289,7 +303,8 @@ def alternating(s, w, h, t):
         (lambda: quadratic(own(tossed), gamma=1), Unsupported, "coin"),
         (lambda: quadratic(own(growing)).stability_limit(), Unsupported, "no step size"),
         (lambda: quadratic(own(alternating)).transfer, Unsupported, "beyond one round"),
-        (lambda: modes(Problem(n=2, d=3, common=False)), Unsupported, "common"),
+        (lambda: Problem(n=2, d=3, common=False).modes(np.zeros(3)), Unsupported, "common=True"),
+        (lambda: quadratic("gd", gamma=1).moments(1, [1.0], 1.0, measures=["distance", named("distance")]), UsageError, "two measures"),
     ],
 )
 def test_refused_with_one_sentence(make, kind, says):

@@ -8,6 +8,7 @@ polynomial, the largest stable step (Jury) and, under additive noise, exact seco
 
 from __future__ import annotations
 
+import copy
 import html
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -405,7 +406,9 @@ class Quadratic:
             if t < setup.steps:
                 means.step(t)
                 deviations.step(t)
-        return Moments(np.arange(setup.steps + 1), values, self._settings(setup))
+        averages = means.average(setup.steps), deviations.average(setup.steps)
+        at_average = {name: sum(a.expect(terms) for a, terms in zip(averages, pair, strict=True)) for name, pair in chosen.items()}
+        return Moments(np.arange(setup.steps + 1), values, at_average, self._settings(setup))
 
     def stationary(self, spectrum: Any, x0: Any = 0.0, **options: Any) -> dict[str, float]:
         """Limits of the measures as t grows, at the ends of rounds (inf where a mode is not damped); options as in :meth:`moments`.
@@ -750,6 +753,8 @@ class _Moments:
         self.moving = any(callable(v) or isinstance(v, list) for v in read.hyper)
         self.first = self.start()  # (channels, d, p+1)
         self.cov = np.zeros((*self.first.shape, self.first.shape[-1]))  # of unit noise
+        self.total = np.zeros_like(self.first)  # of the sum of the states so far
+        self.total_cov, self.cross = np.zeros_like(self.cov), np.zeros_like(self.cov)  # of the sum; of the sum with the state
 
     @property
     def mixing(self) -> Any:
@@ -778,8 +783,18 @@ class _Moments:
 
     def step(self, t: int) -> None:
         A, Q = self.matrices(t)
+        self.total += self.first
+        self.total_cov += self.cross + np.swapaxes(self.cross, -1, -2) + self.cov
+        self.cross = (self.cross + self.cov) @ np.swapaxes(A, -1, -2)
         self.first = np.einsum("cdij,cdj->cdi", A, self.first)
         self.cov = A @ self.cov @ np.swapaxes(A, -1, -2) + Q
+
+    def average(self, steps: int) -> _Moments:
+        """The moments of the average of the states at steps 0..T-1 (at T = 0: of the start)."""
+        made = copy.copy(self)
+        if steps:
+            made.first, made.cov = self.total / steps, self.total_cov / steps**2
+        return made
 
     def settle(self) -> bool:
         """Go to the limit of the ends of rounds; False where there is none."""
@@ -855,6 +870,7 @@ def _chosen(measures: Any, read: Quadratic, setup: _Setup) -> dict[str, tuple[li
         raise UsageError(f"moments of {read.method.name} with n > 1 need the mixing matrix W.")
     given = measures
     found: dict[str, tuple[list[Any], list[Any]]] = {}
+    by_name: dict[str, Any] = {}
     for one in MEASURES if given is None else given:
         measure = get_measure(one)
         try:
@@ -867,7 +883,10 @@ def _chosen(measures: Any, read: Quadratic, setup: _Setup) -> dict[str, tuple[li
             ) from None
         if not isinstance(made, Energy):
             raise Unsupported("exact moments need a measure that is a sum of squares of linear forms.")
-        found[getattr(measure, "__name__", str(one))] = _on_rows(made, read, setup)
+        name = getattr(measure, "__name__", str(one))
+        if by_name.get(name, measure) is not measure:
+            raise UsageError(f"two measures are called {name!r}; give them names of their own.")
+        by_name[name], found[name] = measure, _on_rows(made, read, setup)
     return found
 
 
@@ -890,11 +909,13 @@ class Moments:
     ----------
     steps : (T+1,) step numbers.
     values : per measure (T+1,), ``E measure`` at each step.
+    at_average : per measure, ``E measure`` at the average state over steps 0..T-1 (at T = 0: at the start).
     settings : what was computed.
     """
 
     steps: np.ndarray
     values: dict[str, np.ndarray]
+    at_average: dict[str, float] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -904,7 +925,12 @@ class Moments:
 
     def to_json(self) -> dict[str, Any]:
         """Plain numbers and lists."""
-        return {**self.settings, "values": {k: v.tolist() for k, v in self.values.items()}, "means": self.means}
+        return {
+            **self.settings,
+            "values": {k: v.tolist() for k, v in self.values.items()},
+            "means": self.means,
+            "at_average": self.at_average,
+        }
 
     def _repr_html_(self) -> str:
         head = "".join(f"<th>{html.escape(k)}</th>" for k in self.values)
@@ -914,24 +940,3 @@ class Moments:
         return (
             f"<table><caption>{caption}</caption><tr><th></th>{head}</tr><tr><th>last</th>{last}</tr><tr><th>mean</th>{mean}</tr></table>"
         )
-
-
-def modes(problem: Any) -> dict[str, Any]:
-    """The arguments of :meth:`Quadratic.moments` that a quadratic problem with a common Hessian stands for.
-
-    Parameters
-    ----------
-    problem : ``problems.quadratic.Quadratic`` with ``common=True`` and additive noise or none.
-
-    Returns
-    -------
-    dict with spectrum, x_star, offsets, sigma2, n; positions are in the eigenbasis ``basis`` (d, d) (``x_eigen = basis.T @ x``).
-    """
-    if getattr(problem, "name", "") != "quadratic" or not problem.common:
-        raise Unsupported("exact moments need the problem 'quadratic' with one Hessian common to all workers.")
-    centre = np.asarray(problem.constants.x_star, dtype=float)
-    gradients = problem.grads(centre)
-    H = np.stack([(problem.grads(centre + e) - gradients).mean(axis=0) for e in np.eye(problem.d)])
-    spectrum, basis = np.linalg.eigh((H + H.T) / 2)
-    found = {"spectrum": spectrum, "x_star": basis.T @ centre, "offsets": gradients @ basis, "basis": basis}
-    return {**found, "sigma2": problem.sigma2, "n": problem.n}
