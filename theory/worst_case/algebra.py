@@ -22,8 +22,8 @@ Coefficients = dict[int, Fraction]
 def exact(value: Any) -> Fraction:
     """The number as a fraction (floats at their binary value, SymPy irrationals rounded to one); UsageError where it is none.
 
-    >>> exact(0.5), exact(np.float32(0.25)), exact(Fraction(1, 3))
-    (Fraction(1, 2), Fraction(1, 4), Fraction(1, 3))
+    >>> exact(0.5), exact(Fraction(1, 3))
+    (Fraction(1, 2), Fraction(1, 3))
     """
     if isinstance(value, numbers.Rational):
         return Fraction(int(value.numerator), int(value.denominator))

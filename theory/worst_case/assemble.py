@@ -6,7 +6,7 @@ initial condition and the measure have size 1, and every row has largest entry 1
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -119,7 +119,7 @@ class Assembler:
     def interpolation(self) -> tuple[sp.csr_array, list[str]]:
         """Rows ``v_j - v_i + ... <= 0`` of all ordered pairs of points, in units where the shifted L is 1."""
         world, width = self.world, self.world.setting.width
-        if not width:
+        if not width or len(world.points) < 2:
             return sp.csr_array((0, sum(k * (k + 1) // 2 for k in self.orders) + self.scalars)), []
         x = self.coordinates([_minus(p.x, world.points[0].x) for p in world.points])
         h = tuple(a / width for a in self.coordinates([p.h for p in world.points]))
@@ -206,3 +206,35 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
         scales=scales * own,
     )
     return conic, builder
+
+
+# Units are not taken smaller than this from a solution: what is zero there has no unit.
+SMALLEST_UNIT = 1e-4
+
+
+def rescaled(conic: Conic, z: np.ndarray, value: float) -> tuple[Conic, np.ndarray, np.ndarray]:
+    """The same problem in units in which a given solution and its value are about 1; with the factors of columns and rows.
+
+    A point of the new problem times the column factors is one of the old; multipliers of the new divided by the row factors likewise.
+    """
+    start, columns = 0, []
+    for k, size in zip(conic.orders, conic.sizes, strict=True):
+        i, j = triangle(k)
+        units = np.sqrt(z[start : start + size][i == j].clip(SMALLEST_UNIT**2, 1.0))
+        columns.append(units[i] * units[j])
+        start += size
+    factors = np.concatenate([*columns, np.abs(z[start:]).clip(SMALLEST_UNIT**2, 1.0)])
+    scaling = sp.diags_array(factors)
+    A = sp.csr_array(conic.A @ scaling)
+    rows = abs(A).max(axis=1).toarray().ravel()
+    made = replace(
+        conic,
+        c=conic.c * factors / value,
+        A=sp.csr_array(sp.diags_array(1 / rows) @ A),
+        b=conic.b / rows,
+        E=sp.csr_array(conic.E @ scaling),
+        P=sp.csr_array(conic.P @ scaling),
+        unit=conic.unit * value,
+        scales=conic.scales * rows,
+    )
+    return made, factors, rows

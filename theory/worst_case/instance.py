@@ -287,7 +287,7 @@ def record(
     return Instance(
         statement=statement,
         start={k: parts(v) for k, v in zip(start._fields, start, strict=True)},
-        optimum=parts(world.minimiser) if world.setting.functions.minimiser else None,
+        optimum=parts(world.minimiser) if world.centred else None,
         points=[{"x": parts(p.x), "g": parts(p.g), "f": number(p.f)} for p in world.points],
         answers=[{"v": parts(a.v), "m": parts(a.m)} for a in world.answers],
         f_star=number(f_star),

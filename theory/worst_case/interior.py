@@ -56,7 +56,7 @@ def _dense(vectors: list[Vec], size: int) -> np.ndarray:
 def _scalars(world: PepWorld, heights: np.ndarray) -> np.ndarray:
     """Function values where a scalar is one; a minimum of measures is put below all of them."""
     scalars = np.full((len(heights), len(world.scalar_units)), -1.0)
-    first = 0.0 if world.setting.functions.minimiser or not heights.size else heights[:, 0]
+    first = 0.0 if world.centred or not heights.size else heights[:, 0]
     for height, p in zip(heights.T, world.points, strict=True):
         for k in p.v.f if len(p.v.f) == 1 else ():
             scalars[:, k] = (height - first) / world.scalar_units[k]

@@ -18,7 +18,7 @@ from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.worst_case.algebra import Form, exact
-from verify_rates.theory.worst_case.assemble import Conic, assemble
+from verify_rates.theory.worst_case.assemble import Conic, assemble, rescaled
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
 from verify_rates.theory.worst_case.bounds import Bound, Dual, blended, lower, upper
 from verify_rates.theory.worst_case.classes import get_class
@@ -35,8 +35,8 @@ STARTS = ("standard", "free")
 SHARP, SAFE = 1e-11, 1e-7
 # Ends further apart than this, relatively, are not good enough to stop at.
 WIDE = 1e-6
-# Values below this in normalised units are worth another solve; above this order of the Gram matrices it costs more than its digits.
-SMALL, LIGHT = 0.3, 32
+# Up to this order of the Gram matrices a second solve is worth its digits.
+LIGHT = 32
 
 
 def worst_case(
@@ -107,16 +107,7 @@ def worst_case(
             raise nearest(str(value), known, what)
     measure_function = get_measure(measure)
     check_kinds(method, method.hypers(**hyper))
-    world = PepWorld(setting)
-    first = world.start(method, values, start == "free")
-    with _fields_named(method):
-        objective, states = _objective(method, values, world, first, steps, measure_function, take)
-        conditions = initial_values(initial, initial_value, states, world, values)
-    for k, (value, limit) in enumerate(conditions):
-        if not isinstance(value, Form):
-            raise UsageError("an initial condition must be a measure of the state.")
-        world.constraints.append((f"initial {k}", value - limit))
-    world.finish(objective)
+    world, first, objective = _collected(method, values, setting, steps, start, measure_function, take, initial, initial_value)
     conic, builder = assemble(world, objective)
     statement = _statement(method, values, steps, setting, initial, initial_value, measure, take, start)
     common: dict[str, Any] = {
@@ -171,25 +162,50 @@ class Solved:
         return self.raw.ok and self.top.value - self.low.value > WIDE * abs(self.top.value)
 
     def with_better_ends_of(self, other: Solved) -> Solved:
-        """Each end from the solve in which it is better; the other solve differs in the unit of the measure alone."""
-        ratio = other.conic.unit / self.conic.unit
-        top, low = (dataclasses.replace(end, value=end.value * ratio) for end in (other.top, other.low))
+        """Each end from the solve in which it is better; both are of one problem and in one scaling."""
         better = self
-        if (not top.verified, top.value) < (not self.top.verified, self.top.value):
-            better = dataclasses.replace(better, top=top, lam=other.lam * ratio)
-        if (not low.verified, -low.value) < (not self.low.verified, -self.low.value):
-            better = dataclasses.replace(better, low=low, z=other.z)
+        if (not other.top.verified, other.top.value) < (not self.top.verified, self.top.value):
+            better = dataclasses.replace(better, top=other.top, lam=other.lam)
+        if (not other.low.verified, -other.low.value) < (not self.low.verified, -self.low.value):
+            better = dataclasses.replace(better, low=other.low, z=other.z)
         return better
 
 
+def _collected(
+    method: Method, values: Any, setting: Setting, steps: int, start: str, measure: Any, take: str, initial: Any, limit: Any
+) -> tuple[PepWorld, Any, Form]:
+    """Run the step function on symbols: the world with all constraints, the first state, the objective.
+
+    A minimiser that nothing speaks of is left out in a second run: it would only leave directions of the problem unbounded.
+    """
+    for centred in (True, False) if setting.functions.minimiser else (False,):
+        world = PepWorld(setting, centred=centred)
+        first = world.start(method, values, start == "free")
+        with _fields_named(method):
+            objective, states = _objective(method, values, world, first, steps, measure, take)
+            conditions = initial_values(initial, limit, states, world, values)
+        if world.needs_minimiser or not setting.functions.minimiser:
+            break
+    for k, (value, bound) in enumerate(conditions):
+        if not isinstance(value, Form):
+            raise UsageError("an initial condition must be a measure of the state.")
+        world.constraints.append((f"initial {k}", value - bound))
+    world.finish(objective)
+    return world, first, objective
+
+
 def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
-    """Solve and verify; ends that are wide are tried once more with the measure scaled to its value."""
+    """Solve and verify; ends that are wide are tried once more in units taken from the first solution."""
     found = _attempt(conic, inside, solver)
-    if found.wide and 0 < found.top.value < SMALL and sum(conic.orders) <= LIGHT:
-        closer = dataclasses.replace(conic, c=conic.c / found.top.value, unit=conic.unit * found.top.value)
-        again = _attempt(closer, inside, solver)
-        return found.with_better_ends_of(again) if again.raw.ok else found
-    return found
+    if not (found.wide and found.top.value > 0 and sum(conic.orders) <= LIGHT):
+        return found
+    closer, columns, rows = rescaled(conic, found.z, found.top.value)
+    again = _attempt(closer, inside / columns, solver)
+    if not again.raw.ok:
+        return found
+    ratio = closer.unit / conic.unit
+    top, low = (dataclasses.replace(end, value=end.value * ratio) for end in (again.top, again.low))
+    return found.with_better_ends_of(Solved(conic, again.raw, top, low, again.lam * ratio / rows, again.z * columns))
 
 
 def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:

@@ -49,7 +49,7 @@ class Setting:
 class Point(NamedTuple):
     """An evaluated point: where, every worker's gradient, the mean function value.
 
-    ``h`` and ``v`` are gradient and value of ``f - shift/2 ||. - x*||^2``, of which the interpolation conditions speak.
+    ``h`` and ``v`` are gradient and value of ``f - shift/2 ||. - x_0||^2``, x_0 the first point; the interpolation conditions speak of them.
     """
 
     x: Vec
@@ -82,14 +82,16 @@ class PepWorld(World):
     script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
     tosses: list[tuple[Fraction, bool]] = field(default_factory=list)
     relaxed: str = ""  # why the value is an upper bound only
+    centred: bool = True  # the minimiser is the first point; False: it is left out, every finite set of points has one
 
     def __post_init__(self) -> None:
         self._known: dict[Any, int] = {}
         self._f_star: Form | None = None  # infimum of f where there is no minimiser, made when asked for
+        self.asked_for_minimiser = False
         self.minimiser = self.basis(1.0, dev=False)  # x* itself; drops out of methods that do not know the origin
-        if self.setting.functions.minimiser:
-            self._g_star = self._gradient_at_minimiser()
-            self._store(Point(self.minimiser, self._g_star, Form(), self._g_star, Form()))
+        if self.centred:
+            g = self._gradient_at_minimiser()
+            self._store(Point(self.minimiser, g, Form(), g, Form()))
 
     def _gradient_at_minimiser(self) -> Vec:
         zeta2 = self.setting.zeta2_star
@@ -99,6 +101,11 @@ class PepWorld(World):
         if zeta2 is not None:
             self.constraints.append(("heterogeneity", sqnorm(g) - zeta2))
         return g
+
+    @property
+    def needs_minimiser(self) -> bool:
+        """Whether x* says anything: a measure used it, or the workers' gradients there are restricted."""
+        return self.asked_for_minimiser or (self.setting.n != 1 and self.setting.zeta2_star is not None)
 
     @property
     def delta(self) -> Fraction | float:
@@ -146,15 +153,15 @@ class PepWorld(World):
         key = x.key
         if key in self._known:
             return self._known[key]
-        shift, width = self.setting.shift, self.setting.width
-        if not self.setting.functions.minimiser:  # only differences of function values matter: the first is 0
-            g, f = self.basis(width, shared=False), self.scalar(width) if self.points else Form()
-            return self._store(Point(x, g, f, g, f))
-        r = Vec(x.mean, x.dev, False) - self.spread(self.minimiser)
+        if not self.points:  # only differences of function values matter
+            g = self.basis(float(self.setting.L), shared=False)
+            return self._store(Point(x, g, Form(), g, Form()))
+        shift, width, centre = self.setting.shift, self.setting.width, self.points[0]
+        r = Vec(x.mean, x.dev, False) - Vec(centre.x.mean, centre.x.dev, False)
         if width:
             h, v = self.basis(width, shared=False), self.scalar(width)
         else:  # f_i is this one quadratic
-            h, v = self._g_star, inner(self._g_star, r)
+            h, v = centre.h, inner(centre.h, r)
         return self._store(Point(x, shift * r + h, v + shift / 2 * sqnorm(r), h, v))
 
     def value(self, x: Vec) -> Form:
@@ -217,11 +224,13 @@ class PepWorld(World):
     def optimum(self):
         if not self.setting.functions.minimiser:
             return self.refuse("optimum", "a nonconvex function need not have a minimiser")
+        self.asked_for_minimiser = True
         return self.minimiser
 
     def gap(self, x):
         f = self.value(x)
         if self.setting.functions.minimiser:
+            self.asked_for_minimiser = True
             return f
         if self._f_star is None:
             self._f_star = self.scalar(float(self.setting.L))
