@@ -37,6 +37,8 @@ SHARP, SAFE = 1e-11, 1e-7
 WIDE = 1e-6
 # Up to this order of the Gram matrices a second solve is worth its digits.
 LIGHT = 32
+# Units are not taken smaller than this from a solution: what is zero there has no unit.
+SMALLEST_UNIT = 1e-4
 
 
 def worst_case(
@@ -195,17 +197,23 @@ def _collected(
 
 
 def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
-    """Solve and verify; ends that are wide are tried once more in units taken from the first solution."""
-    found = _attempt(conic, inside, solver)
-    if not (found.wide and found.top.value > 0 and sum(conic.orders) <= LIGHT):
-        return found
-    closer, columns, rows = rescaled(conic, found.z, found.top.value)
+    """Solve and verify; wide ends are tried again in units of the first value, then in those of the first solution too."""
+    found = first = _attempt(conic, inside, solver)
+    for least in (1.0, SMALLEST_UNIT):
+        if found.wide and first.top.value > 0 and sum(conic.orders) <= LIGHT:
+            found = found.with_better_ends_of(_in_units_of(first, least, inside, solver))
+    return found
+
+
+def _in_units_of(first: Solved, least: float, inside: np.ndarray, solver: str) -> Solved:
+    """Another solve in units of a solution, no unit below ``least``, told in the scaling of the first."""
+    closer, columns, rows = rescaled(first.conic, first.z, first.top.value, least)
     again = _attempt(closer, inside / columns, solver)
     if not again.raw.ok:
-        return found
-    ratio = closer.unit / conic.unit
+        return first
+    ratio = closer.unit / first.conic.unit
     top, low = (dataclasses.replace(end, value=end.value * ratio) for end in (again.top, again.low))
-    return found.with_better_ends_of(Solved(conic, again.raw, top, low, again.lam * ratio / rows, again.z * columns))
+    return Solved(first.conic, again.raw, top, low, again.lam * ratio / rows, again.z * columns)
 
 
 def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:

@@ -49,7 +49,7 @@ class Setting:
 class Point(NamedTuple):
     """An evaluated point: where, every worker's gradient, the mean function value.
 
-    ``h`` and ``v`` are gradient and value of ``f - shift/2 ||. - x_0||^2``, x_0 the first point; the interpolation conditions speak of them.
+    ``h`` and ``v``, of which the interpolation conditions speak, belong to ``f - shift/2 ||. - x_0||^2`` with x_0 the first point.
     """
 
     x: Vec
