@@ -16,7 +16,7 @@ from typing import Any
 from verify_rates.proofs_check.checker import FORMAT, Refused, Sum, check, interpolation, points, seal
 from verify_rates.solvers.method import UsageError
 
-__all__ = ["Refused", "certificate", "check", "find_certificate", "gd_certificate", "write"]
+__all__ = ["Refused", "certificate", "certify_gd", "check", "find_certificate", "gd_certificate", "write"]
 
 BITS = 44  # multipliers are rounded to multiples of 2**-BITS of their unit, far below the margin that an inflation of 1e-7 leaves
 INFLATION = Fraction(1, 10**7)  # an optimal rate has no room for rounding: prove this much more, relatively
@@ -45,6 +45,30 @@ def gd_certificate(steps: int, gamma: Any = 1, L: Any = 1) -> dict[str, Any]:
     multipliers |= {("*", i): (grow[i + 1] if i < N else 1) - grow[i] for i in range(N + 1)}
     rows = [[-gamma] * k for k in range(1, N + 1)]
     return certificate(L, 0, rows, multipliers, L / (4 * N * L * gamma + 2), name="gd", gamma=gamma)
+
+
+def certify_gd(
+    steps: int, gamma: Any, L: Any, bound: Any, *, mu: Any = 0, measure: str = "function_gap", initial: str = "distance"
+) -> dict[str, Any]:
+    """An accepted certificate that gradient descent satisfies ``measure(x_N) <= (1 + 1e-7)*bound*initial(x_0)``.
+
+    It covers every number of workers: gd sees the average of their functions alone, which lies in the class where each of them does.
+    Parameters as in :func:`certificate`; floats are taken at their exact binary value.
+
+    Errors: Refused where no certificate was found; UsageError for bad numbers.
+
+    >>> certify_gd(5, 1, 1, 1 / 22)["rate"]
+    '1/22'
+    """
+    N, step, bound = _whole(steps), _fraction("gamma", gamma), _fraction("bound", bound)
+    closed = mu == 0 and (measure, initial) == ("function_gap", "distance") and 0 < step * _fraction("L", L) <= 1
+    if closed:
+        made = gd_certificate(N, step, L)
+        if Fraction(made["rate"]) <= bound * (1 + INFLATION):
+            check(made)
+            return made
+    rows = [[-step] * k for k in range(1, N + 1)]
+    return find_certificate(L, mu, rows, bound, measure=measure, initial=initial, name="gd", gamma=step)
 
 
 def find_certificate(

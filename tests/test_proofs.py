@@ -12,7 +12,7 @@ import pytest
 import sympy as sp
 
 from verify_rates.proofs_check import checker
-from verify_rates.proofs_check.certificates import INFLATION, certificate, find_certificate, gd_certificate, write
+from verify_rates.proofs_check.certificates import INFLATION, certificate, certify_gd, find_certificate, gd_certificate, write
 from verify_rates.proofs_check.checker import Refused, check, read, seal, semidefinite
 from verify_rates.proofs_check.proof import Proof, ProofError, proofs, run_proofs
 from verify_rates.solvers.method import UsageError
@@ -168,6 +168,27 @@ def test_certificates_found_by_a_solver_are_exact(case):
     assert check(read(json.dumps(made)), {"rate": rate * (1 + INFLATION), "L": L, "mu": mu, **options})
     with pytest.raises(Refused):
         find_certificate(L, mu, rows, rate, inflation=-INFLATION, **options)
+
+
+def test_certify_gd_at_the_bounds_of_claims():
+    """Bounds as floats, as a claim gives them: the formula passes, 0.999 of it does not."""
+    from verify_rates.theory.symbols import number
+
+    for bound, values, options in (
+        ("L/(4*N*L*gamma+2)", {"L": 3.0, "gamma": 1 / 3, "N": 4}, {}),
+        ("Max((1-gamma*L)**2,(1-gamma*mu)**2)**N", {"L": 1.0, "mu": 0.1, "gamma": 1.9, "N": 2}, {"measure": "distance"}),
+        (
+            "Max(2*L/(2*N*L*gamma+1), 2*L*(1-gamma*L)**(2*N))",
+            {"L": 1.0, "gamma": 1.5, "N": 2},
+            {"measure": "grad_norm", "initial": "function_gap"},
+        ),
+    ):
+        rate = number(bound, values)
+        given = (values["N"], values["gamma"], values["L"])
+        made = certify_gd(*given, rate, mu=values.get("mu", 0), **options)
+        assert Fraction(made["rate"]) <= Fraction(rate) * (1 + INFLATION) and check(made, {"steps": values["N"]})
+        with pytest.raises(Refused):
+            certify_gd(*given, 0.999 * rate, mu=values.get("mu", 0), **options)
 
 
 def test_find_certificate_refuses_bad_input():

@@ -192,6 +192,17 @@ def test_long_run_is_the_limit_of_the_moments(name):
         assert late.values[measure][-1] == pytest.approx(value, rel=1e-9, abs=1e-12), measure
 
 
+def test_local_sgd_is_a_matrix_power():
+    assert sp.expand(quadratic("local_sgd", H=5).transfer[0] - (1 - gamma * lam) ** 5) == 0
+    assert quadratic("local_sgd", H=5).deviation == sp.zeros(1)
+
+
+@pytest.mark.filterwarnings("error")
+def test_growth_beyond_the_floats_is_infinite():
+    found = quadratic("dd_ef_sgd", gamma=50.0, tau=2).moments(2000, [1.0, 0.1], 1.0, sigma2=1.0)
+    assert found.values["distance"][-1] == math.inf == found.at_average["distance"] and not np.isnan(found.values["distance"]).any()
+
+
 def test_unstable_has_no_long_run():
     assert quadratic("gd", gamma=2.5).stationary([1.0], sigma2=1.0)["distance"] == math.inf
     assert quadratic("gd", gamma=0.5).stationary([0.0], sigma2=1.0)["distance"] == math.inf

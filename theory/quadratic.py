@@ -377,7 +377,7 @@ class Quadratic:
         """Expectations of measures at steps 0..T under additive noise, without sampling.
 
         Guarantee: exact up to the rounding of float64, for every noise that is independent over workers, steps and calls of ``grad``, of
-        mean 0 and covariance ``sigma2/d * I``; normality is not needed.
+        mean 0 and covariance ``sigma2/d * I``; normality is not needed.  Where the iterates leave the floats the value is inf.
 
         Parameters
         ----------
@@ -400,14 +400,15 @@ class Quadratic:
         chosen = _chosen(measures, self, setup)
         means, deviations = _MeanMoments(self, setup), _DevMoments(self, setup)
         values = {name: np.empty(setup.steps + 1) for name in chosen}
-        for t in range(setup.steps + 1):
-            for name, (on_means, on_devs) in chosen.items():
-                values[name][t] = means.expect(on_means) + deviations.expect(on_devs)
-            if t < setup.steps:
-                means.step(t)
-                deviations.step(t)
-        averages = means.average(setup.steps), deviations.average(setup.steps)
-        at_average = {name: sum(a.expect(terms) for a, terms in zip(averages, pair, strict=True)) for name, pair in chosen.items()}
+        with np.errstate(over="ignore", invalid="ignore"):  # an expectation that leaves the floats is infinite
+            for t in range(setup.steps + 1):
+                for name, terms in chosen.items():
+                    values[name][t] = _expect((means, deviations), terms)
+                if t < setup.steps:
+                    means.step(t)
+                    deviations.step(t)
+            averages = means.average(setup.steps), deviations.average(setup.steps)
+            at_average = {name: _expect(averages, terms) for name, terms in chosen.items()}
         return Moments(np.arange(setup.steps + 1), values, at_average, self._settings(setup))
 
     def stationary(self, spectrum: Any, x0: Any = 0.0, **options: Any) -> dict[str, float]:
@@ -423,7 +424,7 @@ class Quadratic:
         chosen = _chosen(measures, self, setup)
         means, deviations = _MeanMoments(self, setup), _DevMoments(self, setup)
         damped = means.settle() and deviations.settle()
-        return {name: means.expect(a) + deviations.expect(b) if damped else math.inf for name, (a, b) in chosen.items()}
+        return {name: _expect((means, deviations), terms) if damped else math.inf for name, terms in chosen.items()}
 
     def _settings(self, setup: _Setup) -> dict[str, Any]:
         return {
@@ -861,6 +862,11 @@ class _DevMoments(_Moments):
         return self.setup.weights / n, np.broadcast_to(
             self.setup.copies[:, None] * self.setup.sigma2 / (d * n), (len(self.setup.copies), d)
         )
+
+
+def _expect(parts: tuple[_Moments, _Moments], terms: tuple[list[Any], list[Any]]) -> float:
+    value = sum(part.expect(own) for part, own in zip(parts, terms, strict=True))
+    return math.inf if math.isnan(value) else value  # only the difference of two infinities gives nan here
 
 
 def _chosen(measures: Any, read: Quadratic, setup: _Setup) -> dict[str, tuple[list[Any], list[Any]]]:
