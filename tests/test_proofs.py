@@ -364,6 +364,25 @@ def test_semidefinite_against_known_matrices():
     assert not semidefinite([[F(-1)]])
 
 
+@pytest.mark.parametrize("curvature", ["mu", "between", "L", "too steep", "too flat"])
+def test_the_checkers_inequalities_are_true_of_the_class_and_of_nothing_more(curvature):
+    """On f(x) = c*x^2/2: exactly 0 at c = mu and c = L, positive between, negative outside."""
+    L, mu, N = Fraction(3), Fraction(1, 4), 3
+    c = {"mu": mu, "between": Fraction(2), "L": L, "too steep": L + Fraction(1, 100), "too flat": mu - Fraction(1, 100)}[curvature]
+    gamma = Fraction(1, 5)
+    x, g = checker.points({"name": "gd", "gamma": "1/5", "coefficients": [["-1/5"] * k for k in range(1, N + 1)]}, N)
+    place = {"*": Fraction(0), **{k: 2 * (1 - gamma * c) ** k for k in range(N + 1)}}
+    coordinates = [place[0], *(c * place[k] for k in range(N + 1))]
+    for i in x:
+        for j in x:
+            if i != j:
+                total = checker.Sum(N)
+                checker.interpolation(total, Fraction(1), i, j, x, g, L, mu)
+                value = sum(w * c * place[k] ** 2 / 2 for k, w in enumerate(total.values))
+                value += sum(total.gram[a][b] * coordinates[a] * coordinates[b] for a in range(N + 2) for b in range(N + 2))
+                assert {"mu": value == 0, "L": value == 0, "between": value > 0}.get(curvature, value < 0)
+
+
 def test_checker_stands_alone(tmp_path):
     """The file alone, without site packages, decides; it is short and imports the standard library only."""
     source = Path(checker.__file__).read_text()
