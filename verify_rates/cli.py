@@ -313,7 +313,7 @@ def replay(file, files, as_json):
 @AS_JSON
 def list_(kind, files, as_json):
     """List what there is."""
-    from verify_rates.catalogue import KINDS, catalogue
+    from verify_rates.listing import KINDS, catalogue
 
     modules = _load(files)
     if kind is not None:
@@ -334,7 +334,7 @@ def show(name, files, as_json):
 
     Of a method: its fields and words, the readings that apply and why others do not, the claims about it, and its source.
     """
-    from verify_rates.catalogue import show as found
+    from verify_rates.listing import show as found
 
     entries = found(name, *_load(files))
     if as_json:
