@@ -62,15 +62,19 @@ def measures_of(name):
 METHODS_OF = {name: module.get_method(name) for name in METHODS}
 
 
+@pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("name", METHODS)
-def test_without_noise_equals_the_engine_at_every_step(name):
-    problem = Problem(n=4, d=5, L=1.3, mu=0.2, zeta2_star=0.7, seed=5)
-    run, exact = both(name, problem, 40, {"gamma": 0.4, **METHODS[name]}, 1, measures_of(name))
+def test_without_noise_equals_the_engine_at_every_step(name, seed):
+    """Random quadratics: spectrum, offsets, start and step are drawn."""
+    rng = np.random.default_rng(seed)
+    L = rng.uniform(0.5, 2)
+    problem = Problem(n=4, d=int(rng.integers(2, 7)), L=L, mu=rng.uniform(0, 0.5) * L, zeta2_star=rng.uniform(0, 2), seed=seed)
+    run, exact = both(name, problem, 40, {"gamma": rng.uniform(0.1, 0.9) / L, **METHODS[name]}, 1, measures_of(name))
     for measure in measures_of(name):
-        scale = np.max(np.abs(exact.values[measure]))
-        np.testing.assert_allclose(run.values[measure][0], exact.values[measure], rtol=RTOL_ENGINE, atol=RTOL_ENGINE * scale)
+        atol = RTOL_ENGINE * np.max(np.abs(exact.values[measure]))
+        np.testing.assert_allclose(run.values[measure][0], exact.values[measure], rtol=RTOL_ENGINE, atol=atol)
         np.testing.assert_allclose(run.means[measure][0], exact.means[measure], rtol=RTOL_ENGINE)
-        np.testing.assert_allclose(run.at_average[measure][0], exact.at_average[measure], rtol=RTOL_ENGINE, atol=RTOL_ENGINE * scale)
+        np.testing.assert_allclose(run.at_average[measure][0], exact.at_average[measure], rtol=RTOL_ENGINE, atol=atol)
 
 
 def worst_deviation(run, exact):
