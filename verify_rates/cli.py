@@ -245,6 +245,8 @@ def _deliver(report: Any, json_out: str | None, junit: str | None) -> None:
         click.echo(report.summary())
     for line in report.remarks():
         say(line)
+    if report.interrupted:
+        say("verify-rates: interrupted; what is finished is kept, and the same command goes on from there.")
     if json_out not in (None, "-"):
         report.save(json_out)
     if junit:

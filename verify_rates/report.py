@@ -128,7 +128,7 @@ class Report:
         counts = self.counts
         parts = [f"{counts[v.value]} {v.value}" for v in Verdict if counts[v.value]]
         text = f"{counts['total']} claim{'s' if counts['total'] != 1 else ''}: {', '.join(parts) or 'nothing was selected'}"
-        settled = self.results and not counts["unexpected"] and not counts[Verdict.INCONCLUSIVE.value]
+        settled = self.results and not (counts["unexpected"] or counts[Verdict.INCONCLUSIVE.value] or self.interrupted)
         text += "; all as expected" if settled else ""
         text += f"; {counts['unexpected']} NOT as expected" if counts["unexpected"] else ""
         return text + ("; interrupted" if self.interrupted else "") + "."
