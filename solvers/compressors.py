@@ -12,7 +12,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, make_dataclass
-from functools import cached_property
+from functools import lru_cache
 from typing import Any, ClassVar
 
 import numpy as np
@@ -347,28 +347,28 @@ class _Custom(BaseCompressor):
             return super().message_bits(m)
         return float(type(self).data_bits(m, *self._values))
 
-    @cached_property
-    def _kernel(self) -> Any:
-        from numba import njit
-
-        from verify_rates.solvers.engine.signatures import COMPRESS
-
-        one, values = njit(type(self).one), self._values
-        size = njit(type(self).data_bits or type(self).fixed_bits)
-        by_data = type(self).data_bits is not None
-
-        def kernel(v, params, gen, out):
-            out[:] = one(v.copy(), gen, *values)
-            return float(size(out, *values) if by_data else size(v.size, *values))
-
-        try:
-            return njit(COMPRESS, nogil=True)(kernel)
-        except Exception as error:  # lowering fails with errors of any type
-            why = " ".join(str(error).split())[:300]
-            raise Unsupported(f"compiled run of {self.name!r}: Numba cannot compile the function; use the array engine ({why})") from None
-
     def compiled(self) -> tuple[Any, np.ndarray]:
-        return self._kernel, np.array([float(value) for value in self._values])
+        return _own_kernel(type(self), self._values), np.array([float(value) for value in self._values])
+
+
+@lru_cache(maxsize=64)
+def _own_kernel(cls: type[_Custom], values: tuple[Any, ...]) -> Any:
+    from numba import njit
+
+    from verify_rates.solvers.engine.signatures import COMPRESS
+
+    one, size = njit(cls.one), njit(cls.data_bits or cls.fixed_bits)
+    by_data = cls.data_bits is not None
+
+    def kernel(v, params, gen, out):
+        out[:] = one(v.copy(), gen, *values)
+        return float(size(out, *values) if by_data else size(v.size, *values))
+
+    try:
+        return njit(COMPRESS, nogil=True)(kernel)
+    except Exception as error:  # lowering fails with errors of any type
+        why = " ".join(str(error).split())[:300]
+        raise Unsupported(f"compiled run of {cls.name!r}: Numba cannot compile the function; use the array engine ({why})") from None
 
 
 def compressor(

@@ -29,7 +29,8 @@ def instances(name, count=INSTANCES, seed=0):
     for _ in range(count):
         T_comp, T_tx, lat = 10.0 ** rng.uniform(-3, 1, 3)
         size, share = float(rng.integers(1, 1000) * 4), float(rng.uniform(0.01, 1))
-        hyper = {"tau": int(rng.integers(0, 9))} if name == "dd_ef_sgd" else {"H": int(rng.integers(1, 9))} if name == "local_sgd" else {}
+        whole = int(rng.choice([0, 1, 2, 3, 5, 8, 13, 70]))
+        hyper = {"tau": whole} if name == "dd_ef_sgd" else {"H": whole + 1} if name == "local_sgd" else {}
         sends = share if "compress" in words_of(name) else 1.0
         costs = {"compute": float(T_comp), "latency": float(lat), "bandwidth": 8 * size * sends / float(T_tx), "size": size}
         yield hyper, {**costs, "bytes_share": share}, (float(T_comp), float(T_tx), float(lat))
@@ -354,6 +355,100 @@ def test_what_is_sent_follows_from_the_sums(own):
     assert timeline(increments, compute=1.0, latency=2.0, bandwidth=8.0, size=4.0).seconds_per_step == 7.0
 
 
+@pytest.mark.parametrize("again", [mean, lambda w, v: mean(w, v + 0.0 * v)])
+def test_what_was_sent_before_is_free_but_not_earlier(monkeypatch, own, again):
+    """The second mean of one message sends nothing, yet its result is there no sooner than the first one's."""
+
+    @method(state=Mine, hyper=Hyper)
+    def twice(s, w, h, t):
+        c = compress(w, grad(w, s.x))
+        mean(w, c)
+        return Mine(x=s.x - h.gamma * again(w, c), v=s.v)
+
+    @method(state=Mine, hyper=Hyper)
+    def late(s, w, h, t):
+        c = compress(w, grad(w, s.x))
+        mean(w, c)
+        return Mine(x=s.x - h.gamma * again(w, s.v), v=c)
+
+    @method(state=Mine, hyper=Hyper)
+    def mixed(s, w, h, t):
+        c = compress(w, grad(w, s.v))
+        gossip(w, c)
+        return Mine(x=s.x, v=gossip(w, c))
+
+    given = {"compute": 1.0, "latency": 9.0, "bandwidth": 8.0, "size": 4.0}
+    assert traffic(twice, d=100, n=4, compressor="topk:3").up_per_step == 3 * 39
+    right = ((twice, 14.0), (late, 7.0), (mixed, 14.0))
+    for made, expected in right:
+        assert timeline(made, **given).seconds_per_step == round_seconds_by_simulation(made, **given) == expected
+    monkeypatch.setattr(EventWorld, "_known", lambda self, v: ())
+    assert all(timeline(made, **given).seconds_per_step < expected for made, expected in right)
+
+
+class Fields(NamedTuple):
+    x: Shared
+    y: Shared
+    u: PerWorker
+    v: PerWorker
+
+
+def _program(seed):
+    """A random step function: five words on random values, then random fields of the next state."""
+
+    def step(s, w, h, t):
+        rng = np.random.default_rng(seed)
+        shared, own = [s.x, s.y], [s.u, s.v]
+        for _ in range(5):
+            move, a, b = rng.integers(6), own[rng.integers(len(own))], own[rng.integers(len(own))]
+            if move == 0:
+                own.append(grad(w, a))
+            elif move == 1:
+                own.append(grad(w, shared[-1]))
+            elif move == 2:
+                shared.append(shared[rng.integers(len(shared))] - mean(w, a))
+            elif move == 3:
+                own.append(spread(w, shared[-1]) + a)
+            elif move == 4:
+                own.append(gossip(w, a))
+            else:
+                own.append(a - compress(w, b))
+        return Fields(shared[-1], shared[rng.integers(len(shared))], own[-1], own[-2])
+
+    return step
+
+
+def test_random_methods(own):
+    """Graph and simulation share the words' meaning, not the arithmetic: they agree on whatever is written in the words."""
+    answers, rng = 0, np.random.default_rng(0)
+    for seed in range(60):
+        made = method(state=Fields, hyper=Hyper, name=f"random_{seed}")(_program(seed))
+        costs = {"compute": 10.0 ** rng.uniform(-1, 1), "latency": 10.0 ** rng.uniform(-1, 1), "bandwidth": 8.0, "size": 4.0}
+        costs |= {"bytes_share": 0.2, "encode": 0.1, "n": 4, "topology": "path"} if seed % 2 else {"bytes_share": 0.5}
+        try:
+            line = timeline(made, **costs, steps=1)
+        except UsageError as error:
+            assert "nothing sets its pace" in str(error)
+            continue
+        except Unsupported as error:
+            assert "do not repeat" in str(error)
+            continue
+        answers += 1
+        assert not differ(line.seconds_per_step, round_seconds_by_simulation(made, **costs)), seed
+    assert answers >= 50
+
+
+def test_a_formula_that_would_be_too_long_says_so():
+    line = timeline("local_sgd", {"H": 300}, **COSTS)
+    assert line.formula is None and "200 tasks" in line.formula_reason and "200 tasks" in str(line)
+    assert line.seconds_per_step == pytest.approx(0.05 + (3.2 + 0.1) / 300, rel=RTOL)
+
+
+def test_schedules_of_the_step_size_play_no_part():
+    line = timeline("gd", {"gamma": lambda t: 1 / (t + 1)}, **COSTS)
+    assert line.seconds_per_step == timeline("gd", **COSTS).seconds_per_step and json.loads(line.to_json())["inputs"]["hyper"] == {}
+
+
 def test_coins_and_servers_are_refused(own):
     @method(state=Mine, hyper=Hyper)
     def coin(s, w, h, t):
@@ -466,6 +561,10 @@ def test_further_refusals():
         timeline("local_sgd", {"H": [1, 2]}, **COSTS)
     with pytest.raises(UsageError, match="needs a topology"):
         timeline("gossip_sgd", **COSTS | {"compute": [1.0, 2.0]})
+    with pytest.raises(UsageError, match="needs the number of workers"):
+        timeline("gossip_sgd", **COSTS, topology="ring")
+    with pytest.raises(UsageError, match="holds 2 times, but n = 3"):
+        timeline("gossip_sgd", **COSTS | {"compute": [1.0, 2.0]}, topology="ring", n=3)
     with pytest.raises(UsageError, match="has 3 workers, but n = 2"):
         timeline("gossip_sgd", **COSTS | {"compute": [1.0, 2.0]}, topology=[(0, 1), (1, 2)])
     with pytest.raises(UsageError, match="nothing sets its pace"):

@@ -9,7 +9,7 @@ from typing import Any
 
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, get_method
-from verify_rates.theory.timeline.events import Load, period_steps, periodic_tasks
+from verify_rates.theory.timeline.events import Load, period_steps, periodic_tasks, words_used
 
 DOWN = "a worker receives the other n - 1 messages of an average, or the dense average where that is smaller"
 
@@ -98,7 +98,8 @@ def traffic(
     if "gamma" in method.hyper._fields:
         given.setdefault("gamma", 0.0)  # plays no part in traffic
     h = method.hypers(**given)
-    words = check_kinds(method, h)
+    check_kinds(method, h)
+    words = words_used(method, h)
     message, made = _message(compressor, d, "compress" in words, dtype_bits)
     degree = _degree(topology, n, "gossip" in words)
     tasks = [(t.word, t.load) for t in periodic_tasks(method, h) if t.load is not None]

@@ -10,7 +10,7 @@ import numpy as np
 
 from verify_rates.solvers.method import UsageError
 
-ROUNDING = 1e-13  # relative to the largest time: a potential is a sum that is improved only by more than its rounding
+EPS = 2.0**-52
 MOST_ROUNDS = 10_000  # Howard needs a handful; a bound against rounding that flips for ever
 
 
@@ -67,12 +67,12 @@ def cycle_ratio(
 
 
 def _no_deadlock(count: int, u: np.ndarray, v: np.ndarray, names: Sequence[str] | None) -> None:
+    bad = np.flatnonzero(_on_cycles(count, u, v))
+    if not len(bad):
+        return
     import networkx as nx
 
-    graph = nx.DiGraph(zip(u.tolist(), v.tolist(), strict=True))
-    if nx.is_directed_acyclic_graph(graph):
-        return
-    cycle = [names[a] if names else str(a) for a, _ in nx.find_cycle(graph)]
+    cycle = [names[a] if names else str(a) for a, _ in nx.find_cycle(nx.DiGraph(zip(u[bad].tolist(), v[bad].tolist(), strict=True)))]
     raise UsageError(f"deadlock: a cycle without delay, {' -> '.join([*cycle, cycle[0]])}.")
 
 
@@ -102,12 +102,14 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
         potential = _potentials(owner, policy, v, w - ratio * k, potential, int(u[cycle[0]]))
         gain = w - ratio * k + potential[v]
         top = np.maximum.reduceat(gain, first)
-        better = top > potential[owner] + ROUNDING * unit * (1 + np.abs(potential[owner]) / unit)
+        # A policy's edge repeats the sum that made its potential; only the root's edge closes a cycle of rounded sums.
+        scale = unit + abs(ratio) * int(np.max(k)) + float(np.max(np.abs(potential)))
+        better = top > potential[owner] + EPS * scale * (len(cycle) + 2)
         if not better.any():
-            slack = float(np.max(top - potential[owner], initial=0.0))
+            slack = float(np.sum(np.maximum(top - potential[owner], 0.0)))  # a simple cycle passes a node once
             lead = int(np.argmin(u[cycle]))
             cycle = cycle[lead:] + cycle[:lead]
-            return CycleRatio(ratio, ratio + count * slack, u[cycle].tolist(), ids[cycle].tolist())
+            return CycleRatio(ratio, ratio + slack, u[cycle].tolist(), ids[cycle].tolist())
         policy[owner[better]] = _first_best(gain, top, segment)[better]
         potential[owner[better]] = top[better]
     raise ArithmeticError("Howard's algorithm did not settle")

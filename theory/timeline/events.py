@@ -7,11 +7,12 @@ the atoms that no earlier mean has sent, since the mean of a sum is the sum of t
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from verify_rates.solvers.kinds import check_kinds
+from verify_rates.solvers.kinds import KindWorld, Token
 from verify_rates.solvers.method import Method
 from verify_rates.solvers.words import Kind, World
 
@@ -29,6 +30,7 @@ class Value:
     ----------
     ready : per worker what it waits for (one entry for a shared value): the world's own kind of moment.
     unsent, ungossiped : atoms that no mean (no gossip) has sent so far.
+    known : when the parts sent before are there: their mean, then per worker their mixture.
     """
 
     world: EventWorld = field(repr=False, compare=False)
@@ -36,12 +38,14 @@ class Value:
     shared: bool = False
     unsent: frozenset[Atom] = frozenset()
     ungossiped: frozenset[Atom] = frozenset()
+    known: tuple[Any, ...] = ()  # empty: nothing was sent, or all that was sent is there from the start
 
     def _with(self, other: Any) -> Value:
         if not isinstance(other, Value):
             return self
-        ready = tuple(self.world.join(pair) for pair in zip(self.ready, other.ready, strict=True))
-        return replace(self, ready=ready, unsent=self.unsent | other.unsent, ungossiped=self.ungossiped | other.ungossiped)
+        unsent, ungossiped = self.unsent | other.unsent, self.ungossiped | other.ungossiped
+        ready, known = self.world.meet(self.ready, other.ready), self.world.meet(self.known, other.known)
+        return replace(self, ready=ready, unsent=unsent, ungossiped=ungossiped, known=known)
 
     __add__ = __radd__ = __sub__ = __rsub__ = _with
 
@@ -80,8 +84,8 @@ class EventWorld(World):
     neighbours: Sequence[Sequence[int]] = ((0,),)
     encodes: bool = False
     atoms: int = 0
-    sent: set[Atom] = field(default_factory=set)
-    gossiped: set[Atom] = field(default_factory=set)
+    sent: dict[Atom, Any] = field(default_factory=dict)  # when its mean is there
+    gossiped: dict[Atom, tuple[Any, ...]] = field(default_factory=dict)  # when its mixture is there, per worker
     uses: tuple[str, ...] = ()  # the method's words
 
     reading = "the time line"
@@ -98,6 +102,10 @@ class EventWorld(World):
     def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Any:
         """Put a task on a stream, first in, first out; the moment when its result is there."""
 
+    def meet(self, a: tuple[Any, ...], b: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Entry by entry the moment when both have come; empty is always past."""
+        return tuple(self.join(pair) for pair in zip(a, b, strict=True)) if a and b else a or b
+
     # --- words
 
     def grad(self, x):
@@ -105,25 +113,26 @@ class EventWorld(World):
         return self._fresh(tuple(self.task("grad", ("compute", i), r) for i, r in enumerate(ready)))
 
     def mean(self, v):
-        fresh = v.unsent - self.sent
+        fresh = _left(v.unsent, self.sent)
         ready = self.join(v.ready)
         if fresh:
             ready = self.task("mean", ("link", 0), ready, _load(fresh))
-            self.sent |= fresh
-        return Value(self, (ready,), shared=True)
+            self.sent |= dict.fromkeys(fresh, ready)
+        return Value(self, (self.join([ready, *self._known(v)[:1]]),), shared=True)
 
     def spread(self, v):
         return Value(self, v.ready * self.n)
 
     def gossip(self, v):
-        fresh = v.ungossiped - self.gossiped
-        if not fresh:
-            return v
-        load = _load(fresh)
-        self.gossiped |= fresh
-        arrived = [self.task("gossip", ("link", i), r, load, len(self.neighbours[i])) for i, r in enumerate(v.ready)]
-        ready = tuple(self.join([r, *(arrived[j] for j in self.neighbours[i])]) for i, r in enumerate(v.ready))
-        return replace(v, ready=ready, ungossiped=frozenset([self._atom(True)]))
+        fresh, ready = _left(v.ungossiped, self.gossiped), v.ready
+        if fresh:
+            load = _load(fresh)
+            arrived = [self.task("gossip", ("link", i), r, load, len(self.neighbours[i])) for i, r in enumerate(v.ready)]
+            ready = tuple(self.join([r, *(arrived[j] for j in self.neighbours[i])]) for i, r in enumerate(v.ready))
+            self.gossiped |= dict.fromkeys(fresh, ready)
+        known = self._known(v)
+        mixture = frozenset([self._atom(True)]) if v.ungossiped or known else frozenset[Atom]()
+        return replace(v, ready=self.meet(ready, known[1:]), ungossiped=mixture, known=known[:1] and known[:1] + ready)
 
     def compress(self, v):
         if v.shared:
@@ -155,12 +164,25 @@ class EventWorld(World):
         atom, none = frozenset([self._atom(dense)]), frozenset[Atom]()
         return Value(self, ready, unsent=atom if "mean" in self.uses else none, ungossiped=atom if "gossip" in self.uses else none)
 
+    def _known(self, v: Value) -> tuple[Any, ...]:
+        """When the parts that were sent so far are there."""
+        known = v.known
+        means = [self.sent[a] for a in v.unsent if a in self.sent]
+        mixtures = [self.gossiped[a] for a in v.ungossiped if a in self.gossiped]
+        if means:
+            known = self.meet(known, (self.join(means), *v.ready))
+        for mixture in mixtures:
+            known = self.meet(known, (self.join(v.ready), *mixture))
+        return known
+
     def settle(self, v: Any) -> Any:
         """A state's field with what was sent removed; a sum with a dense atom, or of very many messages, is one dense vector."""
         if not isinstance(v, Value):
             return tuple(map(self.settle, v))
-        left = [self._merged(v.unsent - self.sent), self._merged(v.ungossiped - self.gossiped)]
-        return replace(v, unsent=left[0], ungossiped=left[1])
+        if not v.unsent and not v.ungossiped:
+            return v
+        left = [self._merged(_left(v.unsent, self.sent)), self._merged(_left(v.ungossiped, self.gossiped))]
+        return replace(v, unsent=left[0], ungossiped=left[1], known=self._known(v))
 
     def _merged(self, left: frozenset[Atom]) -> frozenset[Atom]:
         if len(left) > MOST_MESSAGES or (len(left) > 1 and any(atom.dense for atom in left)):
@@ -169,7 +191,7 @@ class EventWorld(World):
 
     def start(self, method: Method, hyper: Any, moment: Any) -> Any:
         """The first state: everything is there at the first moment, and known to all."""
-        self.uses = check_kinds(method, hyper)
+        self.uses = words_used(method, hyper)
         tau = int(getattr(hyper, "tau", 0))
 
         def value(kind: Kind) -> Any:
@@ -180,9 +202,39 @@ class EventWorld(World):
         return method.state(*(value(kind) for kind in method.kinds.values()))
 
 
+def _left(atoms: frozenset[Atom], sent: dict[Atom, Any]) -> frozenset[Atom]:
+    return frozenset(atom for atom in atoms if atom not in sent)
+
+
 def _load(atoms: Iterable[Atom]) -> Load:
     dense = [atom.dense for atom in atoms]
     return Load(dense.count(False), any(dense))
+
+
+def period_steps(method: Method, hyper: Any) -> int:
+    """Steps of one period: one communication round."""
+    return max(1, round(method.rounds(hyper)))
+
+
+def words_used(method: Method, hyper: Any) -> tuple[str, ...]:
+    """The words of one whole period, however long."""
+    world = KindWorld()
+    s = method.state(**{name: Token(kind) for name, kind in method.kinds.items()})
+    for t in range(period_steps(method, hyper)):
+        s = method.step(s, world, hyper, t)
+    return tuple(dict.fromkeys(world.words))
+
+
+def structure(s: Any) -> Any:
+    """What the fields of a state still have to send, in names that depend on nothing else."""
+    names: dict[Atom, int] = {}
+
+    def seen(v: Any) -> Any:
+        if not isinstance(v, Value):
+            return tuple(map(seen, v))
+        return tuple(tuple((names.setdefault(a, len(names)), a.dense) for a in sorted(part)) for part in (v.unsent, v.ungossiped))
+
+    return tuple(map(seen, s))
 
 
 # --- the periodic graph ----------------------------------------------------------------------------------------------
@@ -203,10 +255,13 @@ class Task(NamedTuple):
 def task_names(tasks: Sequence[Task]) -> list[str]:
     """Short names, unlike one another: the word, its number where a step has several, its step, its worker."""
     several_steps, several_workers = len({t.step for t in tasks}) > 1, len({t.stream for t in tasks if t.word == "grad"}) > 1
-    alike = [(t.word, t.stream, t.step) for t in tasks]
+    alike = Counter((t.word, t.stream, t.step) for t in tasks)
+    so_far: Counter[Any] = Counter()
     names = []
-    for i, task in enumerate(tasks):
-        number = f" {alike[: i + 1].count(alike[i])}" if alike.count(alike[i]) > 1 else ""
+    for task in tasks:
+        key = (task.word, task.stream, task.step)
+        so_far[key] += 1
+        number = f" {so_far[key]}" if alike[key] > 1 else ""
         step = f" of step {task.step}" if several_steps else ""
         worker = f" on worker {task.stream[1]}" if several_workers and task.word != "mean" else ""
         names.append(task.word + number + step + worker)
@@ -249,16 +304,14 @@ class GraphWorld(EventWorld):
 
     def signature(self, s: Any) -> Any:
         """The state relative to now: equal signatures at two ends of a period mean that everything repeats."""
-        names: dict[Atom, int] = {}
 
         def seen(v: Any) -> Any:
             if not isinstance(v, Value):
                 return tuple(map(seen, v))
-            clocks = tuple(frozenset((m.place, self.period - m.period) for m in clock.values()) for clock in v.ready)
-            atoms = [[(names.setdefault(a, len(names)), a.dense) for a in sorted(part)] for part in (v.unsent, v.ungossiped)]
-            return clocks, tuple(map(tuple, atoms))
+            return tuple(frozenset((m.place, self.period - m.period) for m in clock.values()) for clock in v.ready + v.known)
 
-        return tuple(map(seen, s)), frozenset((stream, m.place, self.period - m.period) for stream, m in self.last.items())
+        streams = frozenset((stream, m.place, self.period - m.period) for stream, m in self.last.items())
+        return tuple(map(seen, s)), structure(s), streams
 
 
 MOST_MESSAGES = 128  # unsent messages a sum keeps apart; a sum that is never sent would keep ever more of them
@@ -279,13 +332,10 @@ def periodic_tasks(method: Method, hyper: Any, neighbours: Sequence[Sequence[int
             world.step = t
             s = method.step(s, world, hyper, period * steps + t)
             s = method.state(*map(world.settle, s))
+        if period < tau:  # the queue still holds what it started with
+            continue
         now = world.signature(s), tuple(world.tasks)
         if now == before:
             return world.tasks
         before = now
     return world.refuse(method.name, f"its tasks do not repeat within {MOST_PERIODS + 2 * tau} rounds")
-
-
-def period_steps(method: Method, hyper: Any) -> int:
-    """Steps of one period."""
-    return max(1, round(method.rounds(hyper)))

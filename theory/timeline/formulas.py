@@ -28,6 +28,7 @@ CLOSED_FORMS: dict[str, sp.Expr] = {
 
 Term = tuple[dict[str, int], int]  # how often each cost occurs on a cycle, and its tokens
 MOST_CYCLES = 2000
+MOST_TASKS = 200
 
 
 def derived(terms: Sequence[Term], steps: int) -> sp.Expr:

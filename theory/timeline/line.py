@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from verify_rates.solvers.kinds import check_kinds
-from verify_rates.solvers.method import Method, UsageError, get_method, nearest
+from verify_rates.solvers.method import Method, UsageError, at, get_method, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.timeline import formulas, simulate
 from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
-from verify_rates.theory.timeline.events import Load, Task, period_steps, periodic_tasks, task_names
+from verify_rates.theory.timeline.events import Load, Task, period_steps, periodic_tasks, task_names, words_used
 from verify_rates.theory.timeline.simulate import Cost, Event
 from verify_rates.theory.units import bits_per_second, seconds, size_bytes
 
@@ -155,6 +155,7 @@ def timeline(
     bytes_share: float | None = None,
     encode: Any = 0.0,
     topology: Any = None,
+    n: int | None = None,
     link: str = "fifo",
     steps: int | None = None,
 ) -> TimeLine:
@@ -176,7 +177,8 @@ def timeline(
     size : bytes of one uncompressed vector (float32), or text such as "400MB".
     compressor, bytes_share : what ``compress`` leaves of it: the compressor's exact bits, or the share of bytes; by default all.
     encode : seconds of compressing one vector on the compute stream.
-    topology : for ``gossip``; without one every worker has one neighbour.
+    topology, n : for ``gossip``: the graph, and the number of workers where neither it nor ``compute`` says it; without a graph every
+        worker has one neighbour.
     link : "fifo" or "blocking" (the latency holds the link as well).
     steps : how many steps the events show.
 
@@ -190,8 +192,9 @@ def timeline(
     """
     method = get_method(method)
     h = _constants(method, hyper)
-    words = check_kinds(method, h)
-    neighbours, compute_times = _workers(compute, topology, words)
+    check_kinds(method, h)
+    words = words_used(method, h)
+    neighbours, compute_times = _workers(compute, topology, n, words)
     costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link)
     tasks = periodic_tasks(method, h, neighbours, costs.encode > 0)
     graph = EventGraph(tasks, costs)
@@ -200,7 +203,8 @@ def timeline(
     shown = _shown(steps, n_steps, int(getattr(h, "tau", 0)))
     events = simulate.run(method, h, shown, costs, neighbours, costs.encode > 0)
     limit, sentence, rounds = graph.words(found)
-    inputs |= {"hyper": {k: v for k, v in h._asdict().items() if k != "gamma" or v}, "workers": len(neighbours), "link": link}
+    names = task_names(tasks)
+    inputs |= {"hyper": {k: v for k, v in h._asdict().items() if k != "gamma"}, "workers": len(neighbours), "link": link}
     notes = _notes(words, tasks, compressor, bytes_share, costs, topology)
     return TimeLine(
         method=method.name,
@@ -208,7 +212,7 @@ def timeline(
         seconds_per_round=per_round,
         steps_per_round=n_steps,
         limit=limit,
-        cycle=tuple(task_names(tasks)[i] for i in found.nodes),
+        cycle=tuple(names[i] for i in found.nodes),
         rounds_under_way=rounds,
         sentence=sentence,
         gap=(found.upper - found.ratio) / found.ratio if found.ratio else 0.0,
@@ -228,7 +232,7 @@ def round_seconds_by_simulation(method: str | Method, hyper: Any = None, **given
     """
     method = get_method(method)
     h = _constants(method, hyper)
-    neighbours, compute = _workers(given.pop("compute"), given.pop("topology", None), check_kinds(method, h))
+    neighbours, compute = _workers(given.pop("compute"), given.pop("topology", None), given.pop("n", None), words_used(method, h))
     names = ("latency", "bandwidth", "size", "compressor", "bytes_share", "encode", "link")
     defaults = {"compressor": None, "bytes_share": None, "encode": 0.0, "link": "fifo"}
     costs, _ = _costs(compute, *(given.get(name, defaults.get(name)) for name in names))
@@ -248,7 +252,7 @@ class EventGraph:
         for i, task in enumerate(self.tasks):
             for j, k in sorted(task.after):
                 out.append((j, i, sum(self._cost(j)), k, self._names(j, arrives=True)))
-            if task.behind is not None:
+            if task.behind is not None and task.behind not in task.after:  # waiting for its result is waiting for its end
                 j, k = task.behind
                 out.append((j, i, self._cost(j).occupies, k, self._names(j, arrives=False)))
         return out
@@ -275,6 +279,8 @@ class EventGraph:
 
     def formula(self, steps: int) -> tuple[Any, str]:
         """Seconds per step as a SymPy expression, or None with the reason."""
+        if len(self.tasks) > formulas.MOST_TASKS:
+            return None, f"more than {formulas.MOST_TASKS} tasks a round, too many for a formula"
         edges = self.edges()
         cycles = formulas.simple_cycles(len(self.tasks), [(a, b) for a, b, *_ in edges])
         if cycles is None:
@@ -315,15 +321,17 @@ def _constants(method: Method, hyper: Any) -> Any:
     for name in ("tau", "H"):
         if not isinstance(getattr(h, name, 0), (int, float)):
             raise UsageError(f"{name} must be a number for a time line: a steady state needs constants, not a schedule.")
-    return h
+    return at(h, 0)
 
 
-def _workers(compute: Any, topology: Any, words: Sequence[str]) -> tuple[list[list[int]], tuple[float, ...]]:
+def _workers(compute: Any, topology: Any, n: int | None, words: Sequence[str]) -> tuple[list[list[int]], tuple[float, ...]]:
     """Neighbours and compute time per worker; one worker stands for all where all are alike."""
     listed = isinstance(compute, (list, tuple))
     if listed and not compute:
         raise UsageError("compute must hold at least one time.")
     times = tuple(seconds(c, "compute") for c in (compute if listed else [compute]))
+    if listed and n is not None and n != len(times):
+        raise UsageError(f"compute holds {len(times)} times, but n = {n}.")
     if "gossip" not in words or topology is None:
         if "gossip" in words and len(set(times)) > 1:
             raise UsageError("gossip among workers of different speed needs a topology.")
@@ -331,9 +339,7 @@ def _workers(compute: Any, topology: Any, words: Sequence[str]) -> tuple[list[li
         return ([[0]], times[:1]) if alike else ([[i] for i in range(len(times))], times)
     from verify_rates.solvers.topologies import get_topology
 
-    graph = get_topology(topology, len(times) if listed else None)
-    if listed and len(times) != graph.n:
-        raise UsageError(f"compute holds {len(times)} times, but topology {graph.name} has {graph.n} workers.")
+    graph = get_topology(topology, len(times) if listed else n)
     degrees = set(map(int, graph.degrees))
     if len(set(times)) == 1 and len(degrees) == 1:
         return [[0] * degrees.pop()], times[:1]

@@ -10,10 +10,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verify_rates.solvers.method import Method
-from verify_rates.theory.timeline.events import EventWorld, Load, Value, period_steps
+from verify_rates.theory.timeline.events import EventWorld, Load, Value, period_steps, structure
 
 ROUNDING = 1e-13  # relative: a moment is a sum of at most some thousands of times
 MOST_ROUNDS = 20_000
+UNTIED_ROUNDS = 500
 
 
 class Event(NamedTuple):
@@ -72,26 +73,64 @@ def run(method: Method, hyper: Any, steps: int, cost: CostOf, neighbours: Sequen
 def seconds_per_round(
     method: Method, hyper: Any, cost: CostOf, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False
 ) -> float:
-    """Pace in the steady state: rounds are simulated until all clocks are those of some earlier round, shifted.
+    """Pace in the steady state: rounds are simulated until all clocks are those of some earlier round, shifted, and as much is
+    still to be sent.
 
-    A max-plus system commutes with shifts in time, so the shift then repeats for ever: the answer is exact, not a long average.
+    A max-plus system commutes with shifts in time, so a common shift repeats for ever: the answer is exact, not a long average.
+    Streams that nothing ties together (a link that falls behind for ever) have shifts of their own; there the largest one is
+    taken once all have stayed the same for 500 rounds.
 
     Errors: ArithmeticError where no shift is found in 20,000 rounds.
     """
     tau, steps = int(getattr(hyper, "tau", 0)), period_steps(method, hyper)
     world = ClockWorld(neighbours, encodes, cost=cost)
     s = world.start(method, hyper, 0.0)
-    seen: deque[np.ndarray] = deque(maxlen=2 * (tau + 2) * world.n)
+    watch = _Watch(2 * (tau + 2) * world.n)
     for r in range(MOST_ROUNDS):
         for t in range(steps):
             s = _step(method, world, s, hyper, r * steps + t)
         world.events.clear()
-        now = _clocks(world, s)
-        for back, then in enumerate(reversed(seen), start=1):
-            if len(then) == len(now) and np.ptp(now - then) <= ROUNDING * max(1.0, now.max()):
-                return float(np.mean(now - then)) / back
-        seen.append(now)
+        found = watch.see(_clocks(world, s), structure(s))
+        if found is not None:
+            return found
     raise ArithmeticError(f"the clocks of {method.name} did not become periodic in {MOST_ROUNDS} rounds")
+
+
+class _Watch:
+    """Looks for a shift between the clocks of now and of an earlier round."""
+
+    def __init__(self, longest: int) -> None:
+        self.seen: deque[np.ndarray] = deque(maxlen=longest)
+        self.kinds: deque[Any] = deque(maxlen=longest)
+        self.shifts, self.steady = np.zeros((0, 0)), np.zeros(longest, dtype=int)
+
+    def see(self, now: np.ndarray, kind: Any) -> float | None:
+        """Seconds per round, once known."""
+        if self.seen and len(self.seen[0]) != len(now):  # a stream came into use
+            self.seen.clear()
+            self.kinds.clear()
+            self.steady[:] = 0
+        if not self.seen:
+            self.shifts = np.zeros((0, len(now)))
+        found = self._compare(now, kind) if self.seen else None
+        self.seen.appendleft(now)
+        self.kinds.appendleft(kind)
+        return found
+
+    def _compare(self, now: np.ndarray, kind: Any) -> float | None:
+        shifts, limit = now - np.array(self.seen), ROUNDING * max(1.0, float(now.max()))
+        alike = np.array([other == kind for other in self.kinds])
+        tied = alike & (np.ptp(shifts, axis=1) <= limit)
+        if tied.any():
+            back = int(np.argmax(tied))
+            return float(np.mean(shifts[back])) / (back + 1)
+        m = len(self.shifts)
+        same = alike[:m] & (np.abs(shifts[:m] - self.shifts) <= 2 * limit).all(axis=1)
+        self.steady[:m] = np.where(same, self.steady[:m] + 1, 0)
+        self.shifts = shifts
+        done = self.steady[: len(shifts)] >= UNTIED_ROUNDS
+        back = int(np.argmax(done))
+        return float(np.max(shifts[back])) / (back + 1) if done.any() else None
 
 
 def _step(method: Method, world: ClockWorld, s: Any, hyper: Any, t: int) -> Any:
@@ -105,7 +144,7 @@ def _clocks(world: ClockWorld, s: Any) -> np.ndarray:
     while stack:
         v = stack.pop()
         if isinstance(v, Value):
-            flat.extend(v.ready)
+            flat.extend(v.ready + v.known)
         else:
             stack.extend(v)
     streams = [world.free[key] for key in sorted(world.free)]
