@@ -14,7 +14,7 @@ import pytest
 import sympy
 
 from verify_rates.solvers.method import Method, UsageError
-from verify_rates.solvers.words import Shared, Unsupported, World, chance, compress, grad, mean, sign, spread
+from verify_rates.solvers.words import Shared, Unsupported, World, chance, compress, grad, mean, sign
 from verify_rates.theory.worst_case.algebra import Vec, exact
 from verify_rates.theory.worst_case.assemble import Conic
 from verify_rates.theory.worst_case.instance import Instance, simplex
@@ -315,6 +315,48 @@ def test_gossip_two_solvers_agree():
     assert a.rigorous and b.rigorous and abs(a.upper - b.upper) <= RTOL * a.upper
 
 
+def test_gossip_on_a_topology():
+    """Two workers have one eigenvalue, which is exact; a ring of six has an interval, which is a bound."""
+    from verify_rates.solvers.topologies import get_topology
+
+    problem = {"steps": 2, "zeta2_star": 1.0}
+    two = worst_case("gossip_sgd", {"gamma": 0.3}, mixing=get_topology("complete", 2), **problem)
+    six = worst_case("gossip_sgd", {"gamma": 0.3}, mixing="ring", n=6, **problem)
+    assert two.exact and two.statement["n"] == 2 and not six.exact and six.statement["n"] == 6
+    assert two.upper <= six.upper * (1 + RTOL)
+    with pytest.raises(UsageError, match="do not fit"):
+        worst_case("gossip_sgd", {"gamma": 0.3}, mixing=get_topology("ring", 6), n=5, **problem)
+
+
+def test_a_compressor_enters_through_its_class():
+    from verify_rates.solvers.compressors import get_compressor
+
+    common = {"steps": 2, "n": "any"}
+    a = worst_case("ef_sgd", {"gamma": 0.3}, compressor="topk(k=2)", d=8, **common)
+    b = worst_case("ef_sgd", {"gamma": 0.3}, compressor={"delta": 0.25}, **common)
+    assert a.upper == b.upper
+    with pytest.raises(UsageError, match="give d"):
+        worst_case("ef_sgd", {"gamma": 0.3}, compressor=get_compressor("topk(k=2)"), **common)
+    with pytest.raises(Unsupported, match="omega"):
+        worst_case("ef_sgd", {"gamma": 0.3}, compressor="randk(k=2, scaled=True)", d=8, **common)
+
+
+@pytest.mark.parametrize(("zeta2", "radius2"), [(1e6, 1.0), (1.0, 1e-6), (1e-6, 1.0)])
+def test_constants_of_different_sizes(zeta2, radius2):
+    """Multiplying all squares by one number multiplies the value by it."""
+    problem = {"steps": 2, "measure": "function_gap"}
+    a = worst_case("local_sgd", {"gamma": 0.3, "H": 2}, zeta2_star=zeta2, initial_value=radius2, **problem)
+    b = worst_case("local_sgd", {"gamma": 0.3, "H": 2}, zeta2_star=zeta2 * 1e4, initial_value=radius2 * 1e4, **problem)
+    assert a.rigorous and b.rigorous and abs(b.upper / a.upper / 1e4 - 1) <= RTOL
+    assert_replays(a)
+
+
+def test_a_minimiser_that_nothing_speaks_of_is_left_out():
+    kept, left = (worst_case("ef21", {"gamma": GAMMA_EF}, **EF21 | {"zeta2_star": z}) for z in (1.0, None))
+    assert kept.size["points"] == left.size["points"] + 1 and left.instance.optimum is None
+    assert kept.lower <= left.upper
+
+
 # --- coins -----------------------------------------------------------------------------------------------------------
 
 
@@ -571,6 +613,10 @@ def test_bad_input_is_one_sentence(change, words):
 
 
 def test_missing_parts_are_named():
+    with pytest.raises(UsageError, match="divides by zero"):
+        worst_case("ef_sgd", {"gamma": 0.5}, **EF | {"compressor": {"delta": 1}})
+    with pytest.raises(UsageError, match="needs the compressor's delta"):
+        worst_case("ef_sgd", {"gamma": 0.5}, **EF | {"compressor": {"Delta2": 1}})
     with pytest.raises(UsageError, match="compresses"):
         worst_case("cgd", {"gamma": 0.5}, steps=1)
     with pytest.raises(UsageError, match="mixing"):
@@ -599,7 +645,16 @@ def test_a_server_side_compressor():
 def test_every_word_has_a_meaning_or_a_reason():
     for word in ("sign", "clip"):
         assert getattr(PepWorld, word) is getattr(World, word)
-    assert spread is not None
+
+
+def test_a_step_may_use_numpy_on_its_hyper_parameters():
+    """Floats stay floats, as in a run; fractions stay fractions."""
+
+    def rooted(s, w, h, t):
+        return State(x=s.x - np.sqrt(h.gamma) * mean(w, grad(w, s.x)))
+
+    found = worst_case(_method(rooted), {"gamma": 0.25}, steps=2)
+    assert abs(found.upper - 1 / (4 * 2 * 0.5 + 2)) <= RTOL
 
 
 # --- witnesses from PEPit --------------------------------------------------------------------------------------------
@@ -656,3 +711,14 @@ def test_local_sgd_with_two_declared_functions(zeta2):
     theirs = problem.solve(wrapper="cvxpy", solver="CLARABEL", verbose=0)
     ours = worst_case("local_sgd", {"gamma": gamma, "H": H}, steps=4, zeta2_star=zeta2)
     assert abs(theirs - ours.upper) <= 1e-5 * ours.upper
+
+
+@pytest.mark.slow
+def test_faster_than_pepit_with_the_same_solver():
+    pytest.importorskip("PEPit", reason="PEPit is not installed")
+    import runpy
+
+    benchmark = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "worst_case.py"))
+    (row,) = benchmark["measure"]([20], 2)
+    assert row["ratio"] >= benchmark["TARGET_AT_20"]
+    assert -RTOL <= row["lower"] <= 0 <= row["upper"] <= RTOL

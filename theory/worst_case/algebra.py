@@ -40,6 +40,18 @@ def exact(value: Any) -> Fraction:
     return Fraction(number)
 
 
+def is_fraction(value: Any) -> bool:
+    """Whether the number is a fraction already, Python's or SymPy's."""
+    return isinstance(value, Fraction) or bool(getattr(value, "is_Rational", False))
+
+
+def _inverse(value: Any) -> Fraction:
+    c = exact(value)
+    if c == 0:
+        raise UsageError("a step or a measure divides by zero here.")
+    return 1 / c
+
+
 def _sum(a: Mapping[int, Fraction], b: Mapping[int, Fraction], sign: int) -> Coefficients:
     out = dict(a)
     for k, c in b.items():
@@ -96,7 +108,7 @@ class Vec:
     __rmul__ = __mul__
 
     def __truediv__(self, factor: Any) -> Vec:
-        return self * (1 / exact(factor))
+        return self * _inverse(factor)
 
     def __neg__(self) -> Vec:
         return self * -1
@@ -131,7 +143,7 @@ class Form:
     __rmul__ = __mul__
 
     def __truediv__(self, factor: Any) -> Form:
-        return self * (1 / exact(factor))
+        return self * _inverse(factor)
 
     def __neg__(self) -> Form:
         return self * -1

@@ -68,7 +68,7 @@ class Assembler:
     def __init__(self, world: PepWorld, deviations: bool) -> None:
         self.world = world
         self.units = np.array(world.mean_units), np.array(world.dev_units if deviations else [])
-        used = [set(), set()]
+        used: list[set[int]] = [set(), set()]
         for v in self._vectors():
             used[0].update(v.mean)
             used[1].update(v.dev if deviations else ())
@@ -171,11 +171,10 @@ def deviations_idle(world: PepWorld, objective: Form) -> bool:
 
 def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
     """The arrays that maximise ``objective`` under what the world has collected."""
-    initial = [form for name, form in world.constraints if name.startswith("initial")]
-    bounds = [(-float(form.const), world.form_size(form)) for form in initial]
-    if any(size == 0 for _, size in bounds):
+    if any(name.startswith("initial") and world.form_size(form) == 0 for name, form in world.constraints):
         raise UsageError("an initial condition is constant; it must bound something of the first state.")
-    radius2 = max((value / size for value, size in bounds), default=1.0) or 1.0
+    bounded = [(-float(form.const), world.form_size(form)) for _, form in world.constraints if form.const < 0]
+    radius2 = max((value / size for value, size in bounded if size), default=1.0)
     unit = world.form_size(objective)
     if unit == 0:
         raise UsageError("the measure is constant: there is nothing to maximise.")

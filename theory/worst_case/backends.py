@@ -120,8 +120,8 @@ def through_cvxpy(conic: Conic, margin: float, solver: str) -> Raw:
     status = known.get(message, "failed")
     duals = [c.dual_value for c in constraints]
     if z.value is None or duals[0] is None:
-        empty = [np.zeros(k) for k in (conic.c.size, conic.b.size, conic.E.shape[0])]
-        return Raw(status if status in ("unbounded", "infeasible") else "failed", message, *empty, np.zeros((conic.mixed,) * 2))
+        z0, lam0, nu0 = (np.zeros(k) for k in (conic.c.size, conic.b.size, conic.E.shape[0]))
+        return Raw(status if status in ("unbounded", "infeasible") else "failed", message, z0, lam0, nu0, np.zeros((conic.mixed,) * 2))
     nu = np.atleast_1d(duals[1]) if conic.E.shape[0] else np.zeros(0)
     S = smat(np.atleast_1d(duals[-1]) / _off_diagonal(conic.mixed, 2.0), conic.mixed) if conic.mixed else np.zeros((0, 0))
     return Raw(status, message, z.value, np.atleast_1d(duals[0]), nu, S)

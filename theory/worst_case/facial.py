@@ -1,7 +1,8 @@
 """Relaxations without the minimiser, for problems in which nothing bounds the distance to it.
 
 Where the initial condition leaves a direction free, no multipliers are strictly feasible and none can be verified.  Inequalities that
-bind nothing there may be dropped (which can only raise the value), and the directions that no longer occur go with them.
+bind nothing there may be dropped (which can only raise the value), and the directions in which the slack matrices of all balanced
+multipliers vanish go with them: there the slack is zero identically, not to rounding, and is not asked to be positive.
 """
 
 from __future__ import annotations

@@ -34,7 +34,7 @@ def _runs(world: PepWorld, builder: Assembler) -> np.ndarray:
     positions = _dense([p.x for p in world.points], len(world.mean_units)) - _dense([world.minimiser], len(world.mean_units))
     rules = {k: (curvatures, row) for p, row in zip(world.points, positions, strict=True) if len(p.h.mean) == 1 for k in p.h.mean}
     sent = _dense([a.v for a in world.answers], len(world.mean_units))
-    rules |= {k: (1.0, row) for a, row in zip(world.answers, sent, strict=True) for k in a.m.mean}
+    rules |= {k: (np.ones_like(curvatures), row) for a, row in zip(world.answers, sent, strict=True) for k in a.m.mean}
     for k in sorted(rules):  # a basis vector is newer than those it is made of
         factor, row = rules[k]
         values[:, k] = factor * (values @ row)

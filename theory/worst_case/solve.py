@@ -17,7 +17,7 @@ from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.words import Unsupported
-from verify_rates.theory.worst_case.algebra import Form, exact
+from verify_rates.theory.worst_case.algebra import Form, exact, is_fraction
 from verify_rates.theory.worst_case.assemble import Conic, assemble, rescaled
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
 from verify_rates.theory.worst_case.bounds import Bound, Dual, blended, lower, upper
@@ -79,8 +79,9 @@ def worst_case(
     steps : number of steps N, at least 1.
     functions, L, mu : the class ("smooth_strongly_convex", where mu may be 0, or "smooth") and its constants.
     n : "any" (every n >= 2 at once), 1, or a number.
-    compressor : ``{"delta": ...}``, ``{"Delta2": ...}`` or a compressor with ``constants(d)`` (then give ``d``).
-    mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology.
+    compressor : ``{"delta": ...}``, ``{"Delta2": ...}``, or a compressor or its name: then its class in dimension ``d``, which is only
+        more than that compressor can do.
+    mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology or its name (with n workers).
     zeta2_star : ``mean_i ||grad f_i(x*)||^2`` at most; 0: a common minimiser; None: arbitrary.
     initial, initial_value : a measure of the first state that is at most ``initial_value``; "gap_to_last" for ``f(x_0) - f(x_N)``;
         or a list of ``(measure, value)``.
@@ -313,16 +314,14 @@ def initial_values(initial: Any, limit: Any, states: list[Any], world: Any, hype
 
 
 def _hypers(method: Method, hyper: dict[str, Any]) -> Any:
-    """The hyper-parameters checked as for a run, exact numbers kept exact."""
+    """The hyper-parameters checked as for a run; fractions stay fractions, so that coefficients are exact."""
     checked = method.hypers(**hyper)
 
     def keep(name: str, value: Any) -> Any:
         given = hyper.get(name, value)
         if isinstance(value, list):
-            return [exact(v) for v in given]
-        if isinstance(value, int) or callable(value):
-            return value
-        return exact(given)
+            return [exact(g) if is_fraction(g) else v for g, v in zip(given, value, strict=True)]
+        return exact(given) if is_fraction(given) and not isinstance(value, int) else value
 
     return checked._replace(**{name: keep(name, getattr(checked, name)) for name in checked._fields})
 
@@ -365,6 +364,10 @@ def _named(name: str, value: Any) -> Fraction:
 def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fraction | None]:
     if compressor is None:
         return None, None
+    if isinstance(compressor, str):
+        from verify_rates.solvers.compressors import get_compressor
+
+        compressor = get_compressor(compressor)
     if hasattr(compressor, "constants"):
         if d is None:
             raise UsageError(f"the constants of compressor {compressor.name!r} depend on the dimension; give d.")
@@ -391,6 +394,10 @@ def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | N
     """Eigenvalues on deviations, and the number of workers (a topology knows its own)."""
     if mixing is None:
         return None, n
+    if isinstance(mixing, str):
+        from verify_rates.solvers.topologies import get_topology
+
+        mixing = get_topology(mixing, n)
     if hasattr(mixing, "spectrum"):
         if n not in (None, mixing.n):
             raise UsageError(f"n = {n} workers do not fit a topology of {mixing.n}.")
