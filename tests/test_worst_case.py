@@ -13,13 +13,14 @@ import numpy as np
 import pytest
 import sympy
 
-from verify_rates.solvers.method import Method, UsageError
-from verify_rates.solvers.words import Shared, Unsupported, World, chance, compress, grad, mean, sign
+from verify_rates.solvers.measures import get_measure
+from verify_rates.solvers.method import Method, UsageError, get_method
+from verify_rates.solvers.words import Kind, Shared, Unsupported, World, chance, compress, grad, mean, sign
 from verify_rates.theory.worst_case.algebra import Vec, exact
 from verify_rates.theory.worst_case.assemble import Conic
 from verify_rates.theory.worst_case.instance import Instance, simplex
 from verify_rates.theory.worst_case.solve import worst_case
-from verify_rates.theory.worst_case.world import PepWorld
+from verify_rates.theory.worst_case.world import PepWorld, run
 
 # What callers are promised: ends closer to the truth than this, relatively.
 RTOL = 1e-6
@@ -389,6 +390,75 @@ def test_coins_are_averaged(p):
 def test_coins_for_one_step_only():
     with pytest.raises(Unsupported, match="one step"):
         worst_case(_method(_lazy), {"gamma": 1.0}, steps=2)
+
+
+# --- sampling cannot beat an upper end -------------------------------------------------------------------------------
+
+
+class Quadratics(World):
+    """n quadratics in dimension d with minimiser 0, top-1 as compressor, averaging with eigenvalue lam as gossip."""
+
+    def __init__(self, rng, n, d, mu, lam):
+        turns = [np.linalg.qr(rng.standard_normal((d, d)))[0] for _ in range(n)]
+        self.A = np.array([Q @ np.diag(rng.choice([mu, 1.0, rng.uniform(mu, 1)], d)) @ Q.T for Q in turns])
+        self.lam, self.delta = lam, 1 / d
+
+    def grad(self, x):
+        return np.einsum("nij,nj->ni", self.A, np.broadcast_to(x, self.A.shape[:2]))
+
+    def mean(self, v):
+        return v.mean(axis=0)
+
+    def spread(self, v):
+        return np.tile(v, (len(self.A), 1))
+
+    def compress(self, v):
+        return np.where(np.abs(v) == np.abs(v).max(axis=-1, keepdims=True), v, 0)
+
+    def gossip(self, v):
+        return v.mean(axis=0) + self.lam * (v - v.mean(axis=0))
+
+    def delay(self, q, v):
+        return (q, v) if not q else ((*q[1:], v), q[0])
+
+    def consensus(self, x):
+        return x if x.ndim == 1 else x.mean(axis=0)
+
+    def optimum(self):
+        return 0.0
+
+    def gap(self, x):
+        return float(np.mean(np.einsum("i,nij,j->n", x, self.A, x))) / 2
+
+    def sqnorm(self, v):
+        return float(np.sum(v**2) / (1 if v.ndim == 1 else len(v)))
+
+
+@pytest.mark.parametrize(
+    ("name", "hyper"),
+    [
+        ("gd", {"gamma": 1.6}),
+        ("cgd", {"gamma": 0.5}),
+        ("ef_sgd", {"gamma": 0.4}),
+        ("dd_ef_sgd", {"gamma": 0.3, "tau": 1}),
+        ("ef21", {"gamma": 0.2}),
+        ("local_sgd", {"gamma": 1.2, "H": 2}),
+        ("acco", {"gamma": 1.2}),
+        ("gossip_sgd", {"gamma": 1.5}),
+    ],
+)
+@pytest.mark.parametrize("measure", ["distance", "function_gap", "grad_norm"])
+def test_random_instances_stay_below(name, hyper, measure):
+    method, n, d, mu, lam, steps = get_method(name), 3, 3, 0.1, 0.6, 4
+    found = worst_case(name, hyper, steps=steps, mu=mu, n=n, compressor={"delta": 1 / d}, mixing=(lam, lam), measure=measure)
+    assert found.rigorous
+    rng, worst, h = np.random.default_rng(7), 0.0, method.hypers(**hyper)
+    for _ in range(200):
+        world, x0 = Quadratics(rng, n, d, mu, lam), rng.standard_normal(d)
+        zero = {Kind.SHARED: np.zeros(d), Kind.PER_WORKER: np.zeros((n, d)), Kind.SHARED_QUEUE: (np.zeros(d),) * hyper.get("tau", 0)}
+        s = method.initial(world, x0 / np.linalg.norm(x0), zero.get)
+        worst = max(worst, get_measure(measure)(run(method, h, world, s, steps)[-1], world, h))
+    assert 0.05 * found.upper < worst <= found.upper
 
 
 # --- mutations: what must change the value, does ---------------------------------------------------------------------
