@@ -19,11 +19,10 @@ ALLOWANCE = 1e-12
 
 @dataclass(frozen=True)
 class Bound:
-    """One end: its value in normalised units, whether it was verified, and how far from feasible it was before repair."""
+    """One end: its value in normalised units, and whether it was verified."""
 
     value: float
     verified: bool
-    defect: float
 
 
 def multipliers(conic: Conic, raw: Raw) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -80,8 +79,7 @@ def _evaluated(conic: Conic, z: np.ndarray, lam: np.ndarray, nu: np.ndarray, S: 
     estimate = sum(max(0.0, -low) * np.trace(G) for low, G in zip(least, grams(conic, z), strict=True) if G.size)
     estimate += np.abs(residual) @ np.abs(z[sum(conic.sizes) :])
     value = conic.b @ lam + (0.0 if verified else 2 * estimate) + ALLOWANCE * (np.abs(conic.b) @ lam)
-    defect = max(-min(least), float(np.abs(residual).max(initial=0.0)), 0.0)
-    return Dual(Bound(float(value), verified, defect), lam, nu, S, least)
+    return Dual(Bound(float(value), verified), lam, nu, S, least)
 
 
 def _rounding(M: np.ndarray) -> float:
@@ -99,16 +97,15 @@ def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray
     """The value at the primal point, blended with a strictly feasible one just enough that every inequality is strict."""
     z = np.concatenate([*(_psd(G)[triangle(len(G))] for G in grams(conic, raw.z)), raw.z[sum(conic.sizes) :]])
     excess, room = conic.A @ z - conic.b, conic.b - conic.A @ inside
-    defect = float(excess.max(initial=0.0))
     needed = excess + 2 * ROUNDING * (1 + np.abs(conic.A) @ np.abs(z))
     short = needed > 0
     share = 0.0
     if short.any():
         share = float((needed[short] / np.maximum(needed + room, 1e-300)[short]).max()) if room[short].min() > 0 else 1.0
     mixture = (1 - share) * z + share * inside
-    verified = not conic.mixed and float((conic.A @ mixture - conic.b).max(initial=0.0)) <= 0 and share < 1
+    verified = not conic.mixed and share < 1 and float((conic.A @ mixture - conic.b).max(initial=-np.inf)) <= -ROUNDING
     z = mixture if verified else z
-    return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified, defect), z
+    return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified), z
 
 
 def grams(conic: Conic, z: np.ndarray) -> list[np.ndarray]:

@@ -19,7 +19,6 @@ class FunctionClass:
     Attributes
     ----------
     name : as in ``worst_case(functions=name)``.
-    title : for people.
     minimiser : whether every function of the class is taken to have a minimiser ``x*``.
     takes_mu : whether ``mu`` is a parameter.
     products : ``(x, g, i, kappa) -> [(u, v), ...]``: for the point i and every point j, in units where L = 1 and with kappa = mu/L, the
@@ -28,7 +27,6 @@ class FunctionClass:
     """
 
     name: str
-    title: str
     minimiser: bool
     takes_mu: bool
     products: Callable[[np.ndarray, np.ndarray, int, float], Products]
@@ -51,7 +49,6 @@ _CLASSES = {
     for c in (
         FunctionClass(
             "smooth_strongly_convex",
-            "L-smooth mu-strongly convex (convex where mu = 0)",
             minimiser=True,
             takes_mu=True,
             products=_between,
@@ -59,11 +56,10 @@ _CLASSES = {
         ),
         FunctionClass(
             "smooth",
-            "L-smooth, not necessarily convex",
             minimiser=False,
             takes_mu=False,
             products=_nonconvex,
-            source="Taylor, Hendrickx, Glineur 2017, Theorem 4 with mu = -L; with a lower bound: Drori, Shamir 2020, Theorem 7",
+            source="Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.10; with a lower bound: Drori, Shamir 2020",
         ),
     )
 }
@@ -74,8 +70,3 @@ def get_class(name: str) -> FunctionClass:
     if name not in _CLASSES:
         raise nearest(str(name), _CLASSES, "function class")
     return _CLASSES[name]
-
-
-def classes() -> dict[str, FunctionClass]:
-    """All classes by name."""
-    return dict(_CLASSES)

@@ -222,7 +222,7 @@ def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
     if not raw.ok:  # no strictly feasible multipliers
         raw = solve_conic(conic, 0.0, solver)
     if not raw.ok:
-        nothing = Bound(math.nan, False, math.inf)
+        nothing = Bound(math.nan, False)
         return Solved(conic, raw, nothing, nothing, raw.lam, raw.z)
     low, z = lower(conic, raw, inside)
     dual = upper(conic, raw)
@@ -452,6 +452,5 @@ def _plain(value: Any) -> Any:
 
 
 def _reason(setting: Setting) -> str:
-    if setting.n == 1:
-        return "one worker, interpolation conditions necessary and sufficient"
-    return "exchangeable workers with their own functions, conditions necessary and sufficient for every n >= 2"
+    workers = "one worker" if setting.n == 1 else "exchangeable workers with their own functions, every n >= 2"
+    return f"{workers}; conditions necessary and sufficient by {setting.functions.source}"
