@@ -6,6 +6,7 @@ import fnmatch
 import math
 import os
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -120,6 +121,7 @@ def _results(tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, pr
         return
     from joblib import Parallel, delayed, parallel_config
 
+    warnings.filterwarnings("ignore", "A worker stopped", UserWarning)  # compiled code makes workers grow; they are replaced
     with parallel_config(backend="loky", inner_max_num_threads=1):
         yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
             delayed(check_one)(claim_id, settings, fresh) for claim_id, settings in tasks
@@ -165,9 +167,9 @@ def _formula(claim: Claim, point: Any) -> Check:
     return Check(
         claim.kind,
         dict(point),
-        found.bound,
-        found.lower,
-        found.upper,
+        float(found.bound),
+        float(found.lower),
+        float(found.upper),
         found.relation,
         proves=found.proves,
         seconds=time.perf_counter() - began,
@@ -176,8 +178,8 @@ def _formula(claim: Claim, point: Any) -> Check:
             "kind": "formula",
             "check": claim.check,
             "parameters": dict(point),
-            "value": found.lower if found.relation != ">=" else found.upper,
-            "bound": found.bound,
+            "value": float(found.lower if found.relation != ">=" else found.upper),
+            "bound": float(found.bound),
             "relation": found.relation,
         },
     )

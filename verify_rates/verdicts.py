@@ -108,7 +108,9 @@ class Result:
 
     @property
     def tightness(self) -> float | None:
-        """Worst measured value over the bound (None where nothing is compared)."""
+        """Worst measured value over the bound (None where nothing is compared, as in an identity)."""
+        if self.claim.kind == "identity":
+            return None
         ratios = [_ratio(c) for c in self.checks if c.status == "ok" and c.bound is not None]
         return max((r for r in ratios if r is not None), default=None)
 
