@@ -343,9 +343,8 @@ class _Custom(BaseCompressor):
         return None if rule is None else float(rule(d, *self._values))
 
     def message_bits(self, m: np.ndarray) -> float:
-        if type(self).data_bits is None:
-            return super().message_bits(m)
-        return float(type(self).data_bits(m, *self._values))
+        rule = type(self).data_bits
+        return super().message_bits(m) if rule is None else float(rule(m, *self._values))
 
     def compiled(self) -> tuple[Any, np.ndarray]:
         return _own_kernel(type(self), self._values), np.array([float(value) for value in self._values])

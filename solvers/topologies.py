@@ -107,9 +107,9 @@ def _check_matrix(W: np.ndarray) -> None:
         raise UsageError(f"a mixing matrix must be symmetric: W[{i}, {j}] = {W[i, j]:.6g} but W[{j}, {i}] = {W[j, i]:.6g}.")
     sums = np.abs(W.sum(axis=1) - 1.0)
     if sums.max() > RTOL_MATRIX * len(W):
-        i = int(np.argmax(sums))
+        row = int(np.argmax(sums))
         raise UsageError(
-            f"a mixing matrix must be doubly stochastic: row {i} sums to {W[i].sum():.6g}, not 1 "
+            f"a mixing matrix must be doubly stochastic: row {row} sums to {W[row].sum():.6g}, not 1 "
             "(for an adjacency matrix, hand in networkx.from_numpy_array(A))."
         )
 

@@ -150,8 +150,20 @@ def _summed(
     what = f"{messages:g} message(s) of {made}" if made else "no compressed message"
     each = "" if made is None else " (length depends on the data)" if message is None else f" of {message:.10g} bits"
     formula = f"per round up: {what}{each}, {whole:g} dense vector(s) of {dense:.10g} bits; down: {DOWN}."
-    per = [None if bits is None else bits / steps for bits in (up, down)]
-    return Traffic(method.name, *per, up, down, steps, messages, whole, varies, DOWN, formula, notes)
+    return Traffic(
+        method=method.name,
+        up_per_step=None if up is None else up / steps,
+        down_per_step=None if down is None else down / steps,
+        up_per_round=up,
+        down_per_round=down,
+        steps_per_round=steps,
+        messages_per_round=messages,
+        dense_per_round=whole,
+        depends_on_data=varies,
+        rule=DOWN,
+        formula=formula,
+        notes=notes,
+    )
 
 
 def _notes(words: tuple[str, ...], compressor: Any, topology: Any, made: Any) -> tuple[str, ...]:

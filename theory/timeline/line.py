@@ -272,10 +272,11 @@ class EventGraph:
 
     def pace(self) -> CycleRatio:
         """Seconds per round with the cycle that attains it."""
-        columns = list(zip(*self.edges(), strict=True))
-        if not columns:
+        edges = self.edges()
+        if not edges:
             raise UsageError("the method computes and sends nothing, so nothing sets its pace.")
-        return cycle_ratio(len(self.tasks), *columns[:4], names=task_names(self.tasks))
+        source, target, time, tokens, _ = zip(*edges, strict=True)
+        return cycle_ratio(len(self.tasks), source, target, time, tokens, task_names(self.tasks))
 
     def formula(self, steps: int) -> tuple[Any, str]:
         """Seconds per step as a SymPy expression, or None with the reason."""
