@@ -472,6 +472,45 @@ def test_a_function_made_twice_in_one_process_is_not_mixed_up():
         assert difference(a, b) < AGREE
 
 
+TWINS = """
+import sys
+from typing import NamedTuple
+from verify_rates.problems import get_problem
+from verify_rates.solvers.engine.run import simulate
+from verify_rates.solvers.method import Method
+from verify_rates.solvers.words import Shared, grad, mean
+
+class State(NamedTuple):
+    x: Shared
+
+class Hyper(NamedTuple):
+    gamma: float
+
+def made(factor):
+    def turned(v):
+        return factor * v
+
+    def scaled(s, w, h, t):
+        return State(x=s.x - h.gamma * turned(mean(w, grad(w, s.x))))
+
+    return Method("scaled", scaled, State, Hyper)
+
+for factor in map(float, sys.argv[1:]):
+    a, b = (simulate(made(factor), get_problem("quadratic"), {"gamma": 0.1}, steps=9, engine=e) for e in ("numpy", "numba"))
+    print(factor, abs(a.final["x"] - b.final["x"]).max(), b.settings["from_cache"])
+"""
+
+
+def test_code_cached_by_two_processes_is_not_mixed_up(tmp_path):
+    """Numba numbers functions per process and links by name and number: a third process must not take one for the other."""
+    (tmp_path / "twins.py").write_text(TWINS)
+    for factors in (["3"], ["1"], ["2"], ["1", "2"]):  # the first one warms the package's own code, so that 1 and 2 get equal numbers
+        told = subprocess.run([sys.executable, "twins.py", *factors], cwd=tmp_path, capture_output=True, text=True, timeout=120)
+        assert told.returncode == 0, told.stderr
+        assert all(float(line.split()[1]) < AGREE for line in told.stdout.splitlines()), told.stdout
+    assert [line.split()[2] for line in told.stdout.splitlines()] == ["True", "True"]
+
+
 def test_the_cache_lives_where_it_is_told(tmp_path, monkeypatch):
     monkeypatch.setenv("VERIFY_RATES_CACHE", str(tmp_path / "here"))
     assert cache.root() == tmp_path / "here"

@@ -101,7 +101,19 @@ def function_key(fn: Callable[..., Any], extra: str = "") -> str:
     return digest.hexdigest()[:20]
 
 
-def helpers(fn: types.FunctionType) -> list[types.FunctionType]:
+def renamed(fn: types.FunctionType) -> types.FunctionType:
+    """The function under a name that holds its key.
+
+    Machine code from the disk is linked by names which Numba numbers per process, so of two functions of one name, cached by two
+    processes, a third process would run one in place of the other.
+    """
+    copy = types.FunctionType(fn.__code__, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+    copy.__kwdefaults__, copy.__module__ = fn.__kwdefaults__, fn.__module__
+    copy.__qualname__ = f"{fn.__qualname__}_{function_key(fn)}"
+    return copy
+
+
+def helpers(fn: Any) -> list[types.FunctionType]:
     """The pure-Python functions that a step reaches, deepest first: found through its globals, closure and local modules."""
     found: dict[types.FunctionType, None] = {}
 

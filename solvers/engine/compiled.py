@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache as cached
+from types import FunctionType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -406,15 +407,18 @@ def _compile(plan: Plan, inner: Callable[..., Any], source: str, signature: Any)
             "store": store,
             "__name__": __name__,
         }
-        exec(compile(source, __file__, "exec"), scope)  # a file that exists: Numba caches no other; the key sees the edits
+        named = source.replace("def outer(", f"def outer_{key}(", 1)
+        exec(compile(named, __file__, "exec"), scope)  # a file that exists: Numba caches no other; the key sees the edits
         with cache.keyed(key):
-            _known[key] = _readable(njit(signature, cache=True, nogil=True, error_model="numpy"), scope["outer"], inner)
+            _known[key] = _readable(njit(signature, cache=True, nogil=True, error_model="numpy"), scope[f"outer_{key}"], inner)
     return _known[key]
 
 
 @cached
-def _register(fn: Callable[..., Any]) -> None:
-    register_jitable(fn)
+def _register(fn: FunctionType) -> None:
+    """Let compiled code call a Python function."""
+    named = cache.renamed(fn)
+    overload(fn, strict=False)(lambda *args, **kwargs: named)
 
 
 def _readable(compiler: Callable[..., Any], outer: Callable[..., Any], inner: Callable[..., Any]) -> Any:

@@ -98,7 +98,8 @@ class Plan:
         R, M = len(self.records), len(self.measures)
         states = np.full((R if self.keep_states else 0, self.size), math.nan)
         final = np.full(self.size, math.nan)
-        return Trial(np.full((R, M), math.nan), *np.full((3, M), math.nan), np.zeros(R), final, states, False)
+        means, best, at_average = np.full((3, M), math.nan)
+        return Trial(np.full((R, M), math.nan), means, best, at_average, np.zeros(R), final, states, False)
 
 
 def generators(n: int, seed: int, trial: int) -> tuple[list[np.random.Generator], np.random.Generator]:

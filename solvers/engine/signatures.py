@@ -28,39 +28,21 @@ def _array(dtype: Any, ndim: int) -> Any:
 VECTOR = _array(types.float64, 1)
 MATRIX = _array(types.float64, 2)
 GENERATOR = typeof(np.random.default_rng(0))
-DTYPES = {
-    "rows": (np.float64, 2),
-    "indptr": (np.int64, 1),
-    "cols": (np.int32, 1),
-    "cols8": (np.uint8, 1),
-    "vals": (np.float64, 1),
-    "y": (np.float64, 1),
-    "offsets": (np.int64, 1),
-    "tensors": (np.float64, 3),
-    "vectors": (np.float64, 2),
-    "params": (np.float64, 1),
-}
-DATA = types.NamedTuple([_array(getattr(types, dtype.__name__), ndim) for dtype, ndim in DTYPES.values()], Data)
+_SLOTS = [("float64", 2), ("int64", 1), ("int32", 1), ("uint8", 1), ("float64", 1), ("float64", 1), ("int64", 1), ("float64", 3)]
+_SLOTS += [("float64", 2), ("float64", 1)]  # in the order of Data's fields
+DATA = types.NamedTuple([_array(getattr(types, dtype), ndim) for dtype, ndim in _SLOTS], Data)
+
 
 GRAD = types.void(DATA, types.int64, VECTOR, GENERATOR, types.boolean, VECTOR)  # (data, i, x, gen, exact, out)
 VALUE = types.float64(DATA, types.int64, VECTOR)  # (data, i, x) -> f_i(x)
 COMPRESS = types.float64(VECTOR, VECTOR, GENERATOR, VECTOR)  # (v, params, gen, out) -> bits
 
 
-def make_data(**arrays: Any) -> Data:
-    """Data of a problem from the slots it uses; dtypes and memory order as the kernels ask for, the other slots empty."""
-
-    def slot(dtype: Any, ndim: int, value: Any) -> np.ndarray:
-        return np.require(np.zeros((0,) * ndim) if value is None else value, dtype, ["C", "W"])
-
-    return Data(**{name: slot(dtype, ndim, arrays.pop(name, None)) for name, (dtype, ndim) in DTYPES.items()}, **arrays)
-
-
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
     """Compile a user's kernel for one of the signatures above; the cache is keyed by its file and what that imports."""
 
-    def compile_it(fn: Callable[..., Any]) -> Any:
+    def compile_it(fn: Any) -> Any:
         with cache.keyed(cache.function_key(fn)):
-            return njit(signature, cache=True, nogil=True)(fn)
+            return njit(signature, cache=True, nogil=True)(cache.renamed(fn))
 
     return compile_it
