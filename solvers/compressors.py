@@ -343,7 +343,7 @@ class _Custom(BaseCompressor):
         return None if rule is None else float(rule(d, *self._values))
 
     def message_bits(self, m: np.ndarray) -> float:
-        rule = type(self).data_bits
+        rule: Any = type(self).data_bits
         return super().message_bits(m) if rule is None else float(rule(m, *self._values))
 
     def compiled(self) -> tuple[Any, np.ndarray]:

@@ -18,7 +18,9 @@ class Token:
 
     def _with(self, other: Any) -> Token:
         if isinstance(other, Token) and other.kind is not self.kind:
-            raise UsageError(f"a {self.kind.value} value meets a {other.kind.value} one; use spread(w, v) or mean(w, v) to say what is meant.")
+            raise UsageError(
+                f"a {self.kind.value} value meets a {other.kind.value} one; say with spread(w, v) or mean(w, v) what is meant."
+            )
         return self
 
     __add__ = __radd__ = __sub__ = __rsub__ = _with

@@ -40,7 +40,7 @@ def pair_distance(s, w, h):
 
 
 def ef_lyapunov(s, w, h):
-    """``mean_i ||x - x* - e_i||^2 + ||mean e||^2 / sqrt(1-delta)``, EF's Lyapunov function (Berg Thomsen, Taylor, Dieuleveut 2025, 2026)."""
+    """``mean_i ||x - x* - e_i||^2 + ||mean e||^2 / sqrt(1-delta)``, EF's Lyapunov function (Berg Thomsen, Taylor, Dieuleveut 2025)."""
     virtual = spread(w, s.x - optimum(w)) - s.e
     return sqnorm(w, virtual) + sqnorm(w, mean(w, s.e)) / (1 - w.delta) ** 0.5
 
@@ -52,8 +52,7 @@ def ef21_lyapunov(s, w, h):
 
 
 MEASURES: dict[str, Callable[..., Any]] = {
-    f.__name__: f
-    for f in (distance, function_gap, grad_norm, error_energy, consensus_error, pair_distance, ef_lyapunov, ef21_lyapunov)
+    f.__name__: f for f in (distance, function_gap, grad_norm, error_energy, consensus_error, pair_distance, ef_lyapunov, ef21_lyapunov)
 }
 
 

@@ -136,7 +136,7 @@ def method(
         made = Method(name or step.__name__, step, state, hyper, start, rounds or (lambda h: 1), paper)
         for fieldname, kind in made.kinds.items():
             if not isinstance(kind, Kind):
-                raise UsageError(f"field {fieldname!r} of {made.name} needs an annotation Shared, PerWorker, SharedQueue or PerWorkerQueue.")
+                raise UsageError(f"field {fieldname!r} of {made.name} must be annotated Shared, PerWorker, SharedQueue or PerWorkerQueue.")
         known = _REGISTRY.get(made.name)
         if known is not None and inspect.getsourcefile(known.step) != inspect.getsourcefile(step):
             raise UsageError(f"a method named {made.name!r} exists already; choose another name.")

@@ -103,7 +103,7 @@ def _check_matrix(W: np.ndarray) -> None:
         raise UsageError("a mixing matrix must be finite.")
     off = np.abs(W - W.T)
     if off.max() > RTOL_MATRIX:
-        i, j = np.unravel_index(np.argmax(off), off.shape)
+        i, j = divmod(int(np.argmax(off)), len(W))
         raise UsageError(f"a mixing matrix must be symmetric: W[{i}, {j}] = {W[i, j]:.6g} but W[{j}, {i}] = {W[j, i]:.6g}.")
     sums = np.abs(W.sum(axis=1) - 1.0)
     if sums.max() > RTOL_MATRIX * len(W):

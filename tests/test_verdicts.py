@@ -88,7 +88,9 @@ def test_expectations_decide_the_exit_code():
     assert Result(FALSE, Verdict.REFUTED, [], "").as_expected
 
 
-@pytest.mark.parametrize("draw", [lambda g, k: g.pareto(1.2, k) * 0.2, lambda g, k: g.exponential(1.0, k), lambda g, k: 2.0 * (g.random(k) < 0.5)])
+@pytest.mark.parametrize(
+    "draw", [lambda g, k: g.pareto(1.2, k) * 0.2, lambda g, k: g.exponential(1.0, k), lambda g, k: 2.0 * (g.random(k) < 0.5)]
+)
 def test_e_values_are_fair_on_heavy_tails(draw):
     """Under the hypothesis the e-value has mean at most 1 (Markov then gives the level); means of the draws are 1."""
     gen = np.random.default_rng(5)

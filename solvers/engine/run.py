@@ -277,7 +277,7 @@ def _rounds(plan: Plan) -> np.ndarray:
 
 
 def _history(plan: Plan, trials: list[Trial], settings: dict[str, Any]) -> History:
-    stacked: Any = Trial(*map(np.array, zip(*trials, strict=True)))  # one array a field, seeds first
+    stacked: Any = Trial._make(map(np.array, zip(*trials, strict=True)))  # one array a field, seeds first
 
     def named(values: np.ndarray) -> dict[str, np.ndarray]:
         return {name: values[..., j] for j, name in enumerate(plan.measures)}

@@ -9,7 +9,7 @@ import numpy as np
 import sympy as sp
 
 from verify_rates.theory.evidence import Found, relative, trace
-from verify_rates.theory.symbols import number, parse, parse_condition, holds
+from verify_rates.theory.symbols import holds, number, parse, parse_condition
 
 PHI_A = "(1-delta)/(delta*(1-delta)**tau)"  # deco.2, as quoted
 PHI_B = "(1-delta)/(delta*(1-delta/2)**tau)"  # deco.3
@@ -22,9 +22,7 @@ STEPS = 60
 def virtual_sequence(problem: str, compressor: str, tau: int, seed: int) -> Found:
     """deco.1: ``xtil_t = x_t - gamma*ebar_{t-tau} - gamma*sum_{s=t-tau}^{t-1} gbar_s`` is plain SGD, whatever is compressed."""
     gamma = 0.1
-    _, states, gradients = trace(
-        "dd_ef_sgd", problem, {"gamma": gamma, "tau": tau}, STEPS, compressor=compressor, seed=seed, sigma2=0.5
-    )
+    _, states, gradients = trace("dd_ef_sgd", problem, {"gamma": gamma, "tau": tau}, STEPS, compressor=compressor, seed=seed, sigma2=0.5)
     gbar = [np.mean(g, axis=0) for (g,) in gradients]
 
     def virtual(t: int) -> np.ndarray:

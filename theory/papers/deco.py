@@ -20,7 +20,7 @@ CLAIMS = [
     ),
     Claim(
         "deco.2",
-        "The factor phi_A = (1-delta)/(delta*(1-delta)^tau), as quoted, explodes as delta -> 1 for tau >= 2; its minimum is at delta = 1/tau.",
+        "The factor phi_A = (1-delta)/(delta*(1-delta)^tau), as quoted, explodes as delta -> 1 for tau >= 2; it is least at delta = 1/tau.",
         kind="property",
         check=CALCULATOR + "phi_a_shape",
         grid=product(tau=(2, 3, 6, 20)),
@@ -57,7 +57,11 @@ CLAIMS = [
         grid=product(n=1, L=1, delta=(0.5, 1), tau=(0, 1, 2), sigma2=0, zeta2_sup=0, c=1, N=(3,)),
         partial=True,
         initial="function_gap",
-        runs=tuple({**p, **q} for p in (QUADRATIC, REAL, NONCONVEX) for q in product(compressor=("topk(k=1)", "topk(k=5)"), tau=(0, 4), c=1, N=(20, 300))),
+        runs=tuple(
+            {**p, **q}
+            for p in (QUADRATIC, REAL, NONCONVEX)
+            for q in product(compressor=("topk(k=1)", "topk(k=5)"), tau=(0, 4), c=1, N=(20, 300))
+        ),
         families=("one_minus_cos",),
         source="derived",
     ),
@@ -105,7 +109,7 @@ CLAIMS = [
     *(
         Claim(
             f"deco.{number}.growth",
-            f"Our reading of {name}, not the paper's theorem: the error energy mean ||e_i||^2 grows with tau at least like phi(tau)/phi(0).",
+            f"Our reading of {name}, not the paper's theorem: the error energy mean ||e_i||^2 grows with tau at least as phi(tau)/phi(0).",
             method="dd_ef_sgd",
             kind="property",
             relation=">=",

@@ -131,7 +131,7 @@ CLAIMS = [
     ),
     Claim(
         "rates.10",
-        "Gradient descent with step 1/L on smooth nonconvex functions: the best squared gradient norm is at most 4*L/(3*N) times f(x_0)-f(x_N).",
+        "Gradient descent, step 1/L, smooth nonconvex functions: the best squared gradient norm is at most 4*L/(3*N) times f(x_0)-f(x_N).",
         method="gd",
         measure="grad_norm",
         take="best",
@@ -148,7 +148,7 @@ CLAIMS = [
     ),
     Claim(
         "rates.47",
-        "Compressed gradient descent, one worker, any step: one step multiplies f - f* by at most the worst of the two perturbed curvatures.",
+        "Compressed gradient descent, one worker, any step: f - f* is multiplied by at most the worst of the two perturbed curvatures.",
         method="cgd",
         measure="function_gap",
         initial="function_gap",
