@@ -55,7 +55,7 @@ class History:
             "bits": self.bits.ravel(),
             **{name: v.ravel() for name, v in self.values.items()},
         }
-        return np.rec.fromarrays(list(columns.values()), names=list(columns))
+        return np.rec.fromarrays(list(columns.values()), names=",".join(columns))
 
     def plot(self, ax: Any = None) -> Any:
         """Every measure against the steps: the median of the trials, and the range of all; returns the axes."""
