@@ -48,14 +48,14 @@ class History:
         Columns: ``trial``, ``step``, ``round``, ``bits``, then one per measure.
         """
         seeds, R = self.bits.shape
-        columns: dict[str, Any] = {
+        columns = {
             "trial": np.repeat(self.settings.get("trials", np.arange(seeds)), R),
             "step": np.tile(self.steps, seeds),
             "round": np.tile(self.rounds, seeds),
             "bits": self.bits.ravel(),
             **{name: v.ravel() for name, v in self.values.items()},
         }
-        return np.rec.fromarrays(list(columns.values()), names=",".join(columns))
+        return np.rec.fromarrays(list(columns.values()), names=list(columns))  # type: ignore[call-overload]  # the stubs know no lists
 
     def plot(self, ax: Any = None) -> Any:
         """Every measure against the steps: the median of the trials, and the range of all; returns the axes."""
