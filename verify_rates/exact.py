@@ -11,7 +11,7 @@ from verify_rates.runs import NotApplicable, bound_at, define, hyper_of, measure
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.claims import Claim, Point
-from verify_rates.verdicts import RTOL_SDP, Check
+from verify_rates.verdicts import RTOL_SDP, Check, Verdict, outcome
 
 # Letters that start at 1 in a worst case: the initial condition is "this measure is at most 1".
 STARTS_AT_ONE = {"distance": "R2", "function_gap": "F0", "grad_norm": "G0"}
@@ -55,8 +55,32 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
     )
     if found.instance is None:
         return check
+    if status == "ok" and outcome(check) is Verdict.HOLDS:
+        check = _certified(check, claim, values, bound)
     witness = {"kind": KIND, "recipe": recipe, "instance": found.instance.to_dict(), "value": found.lower, "bound": bound}
     return _replayed(replace(check, witness={**witness, "relation": claim.relation}))
+
+
+def _certified(check: Check, claim: Claim, values: Mapping[str, Any], bound: float) -> Check:
+    """The check marked as certified where an exact rational certificate proves the bound and the independent checker accepts it."""
+    from verify_rates.proofs_check.certificates import INFLATION, certify_gd
+    from verify_rates.proofs_check.checker import Refused
+
+    if claim.method != "gd" or claim.take != "last" or claim.setting.functions != "smooth_strongly_convex":
+        return check
+    try:
+        certify_gd(
+            int(values["N"]),
+            values["gamma"],
+            values["L"],
+            bound,
+            mu=values.get("mu", 0),
+            measure=measure_path(claim.measure),
+            initial=_initial_name(claim),
+        )
+    except (Refused, UsageError):
+        return check
+    return replace(check, certified=True, message=f"{check.message}; certified in fractions to a factor 1+{float(INFLATION):g}")
 
 
 def _initial_name(claim: Claim) -> str:
