@@ -111,6 +111,30 @@ class Claim:
             raise UsageError(f"claim {self.id}: give its source (paper and theorem, or 'derived').")
 
 
+@dataclass(frozen=True)
+class Paper:
+    """What stands over a file of claims, as ``PAPER`` of its module; the file's name is the slug.
+
+    Attributes
+    ----------
+    title : of the paper.
+    where : where it stands, such as "arXiv 2507.16346"; "" for a table of our own.
+    rows : its rows in the list of papers; DeMo has two, a table of ours none.
+    kind : what it is about, such as "convergence, cost model".
+    reason : why there is nothing to verify in it; "" where there are claims.
+    """
+
+    title: str
+    where: str = ""
+    rows: tuple[str, ...] = ()
+    kind: str = ""
+    reason: str = ""
+
+    def __post_init__(self) -> None:
+        if not self.title or not self.kind:
+            raise UsageError("a paper needs a title and a kind.")
+
+
 def product(**values: Any) -> tuple[Point, ...]:
     """All combinations of the given values, as parameter points.
 

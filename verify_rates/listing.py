@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import inspect
 import pkgutil
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,9 +14,9 @@ from typing import Any
 
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import MEASURES
-from verify_rates.solvers.method import Method, methods, nearest
+from verify_rates.solvers.method import Method, UsageError, methods, nearest
 from verify_rates.solvers.words import Unsupported, World
-from verify_rates.theory.claims import Claim, claims, collect
+from verify_rates.theory.claims import Claim, Paper, claims, collect
 
 Row = dict[str, Any]
 
@@ -148,7 +149,11 @@ _READINGS: dict[str, Callable[[Method], str]] = {
 def _papers() -> dict[str, Any]:
     from verify_rates.theory import papers
 
-    return {m.name: importlib.import_module(f"{papers.__name__}.{m.name}") for m in pkgutil.iter_modules(papers.__path__)}
+    found = {m.name: importlib.import_module(f"{papers.__name__}.{m.name}") for m in pkgutil.iter_modules(papers.__path__)}
+    for slug, module in found.items():
+        if not isinstance(getattr(module, "PAPER", None), Paper):
+            raise UsageError(f"the file of paper {slug} needs PAPER = Paper(title, where, rows=..., kind=...).")
+    return found
 
 
 def _method_rows(extra: Iterable[Any]) -> list[Row]:
@@ -173,12 +178,42 @@ def _claim_rows(extra: Iterable[Any]) -> list[Row]:
 
 
 def _paper_rows(extra: Iterable[Any]) -> list[Row]:
-    found = []
-    for slug, module in _papers().items():
-        about = list(collect(module))
-        checkable = sum(not c.not_checkable for c in about)
-        found.append({"name": slug, "claims": len(about), "checkable": checkable, "what": _first_line(module.__doc__)})
-    return found
+    """One row for each row of the list of papers, in its order; what has no row there comes last."""
+    found = [(row, slug, module) for slug, module in _papers().items() for row in module.PAPER.rows or ("-",)]
+    return [_paper_row(row, slug, module) for row, slug, module in sorted(found, key=lambda f: _row_order(f[0]))]
+
+
+def _row_order(row: str) -> tuple[bool, list[int]]:
+    return row == "-", [int(part) for part in row.split("-") if part]
+
+
+def _paper_row(row: str, slug: str, module: Any) -> Row:
+    about, paper = list(collect(module)), module.PAPER
+    return {
+        "row": row,
+        "name": slug,
+        "methods": ", ".join(_paper_methods(slug, about)) or "-",
+        "claims": len(about),
+        "checkable": sum(not c.not_checkable for c in about),
+        "verdicts": _kept_verdicts(about) or "-",
+        "kind": paper.kind,
+        "what": "".join([paper.title, paper.where and f" ({paper.where})", paper.reason and f" [nothing to verify: {paper.reason}]"]),
+    }
+
+
+def _paper_methods(slug: str, about: list[Claim]) -> list[str]:
+    """The methods that name the paper, and those that its claims are about."""
+    return sorted({m.name for m in methods().values() if m.paper == slug} | {c.method for c in about if c.method})
+
+
+def _kept_verdicts(about: list[Claim]) -> str:
+    """How many of the claims have which verdict, as far as an earlier quick check of the same code is kept."""
+    from verify_rates.store import Store, key
+
+    store = Store()
+    kept = [store.get(key(c, suite="quick", seed=0), c) for c in about]
+    counted = Counter(result.verdict.value for result in kept if result is not None)
+    return ", ".join(f"{count} {verdict}" for verdict, count in counted.items())
 
 
 def _compressor_rows(extra: Iterable[Any]) -> list[Row]:
@@ -274,7 +309,16 @@ def _show_claim(c: Claim) -> Entry:
 
 
 def _show_paper(slug: str, module: Any) -> Entry:
-    return Entry("paper", slug, inspect.getdoc(module) or "", claims=tuple(c.id for c in collect(module)))
+    paper, about = module.PAPER, list(collect(module))
+    facts = {
+        "title": paper.title,
+        "where": paper.where or "-",
+        "rows": ", ".join(paper.rows) or "-",
+        "kind": paper.kind,
+        "methods": ", ".join(_paper_methods(slug, about)) or "-",
+        "nothing to verify": paper.reason or "-",
+    }
+    return Entry("paper", slug, inspect.getdoc(module) or "", facts, claims=tuple(c.id for c in about))
 
 
 def _show_class(kind: str, name: str, thing: Any) -> Entry:

@@ -1,7 +1,14 @@
 """ACCO: Accumulate While You Communicate (arXiv 2406.02613); the statements are our own, for Opt = SGD with equal halves."""
 
 from verify_rates.solvers.measures import pair_distance
-from verify_rates.theory.claims import Claim, Setting, product
+from verify_rates.theory.claims import Claim, Paper, Setting, product
+
+PAPER = Paper(
+    "ACCO: Accumulate While You Communicate for Communication-Overlapped Sharded LLM Training",
+    "arXiv 2406.02613",
+    rows=("000-3",),
+    kind="convergence, cost model",
+)
 
 NOISY = {"problem": {"name": "quadratic", "n": 4, "d": 10, "L": 1.0, "mu": 0.1, "zeta2_star": 1.0, "sigma2": 0.5}}
 NONCONVEX = {"problem": {"name": "nonconvex_logistic", "data": "breast_cancer", "n": 4, "lam": 1e-1, "sigma2": 0.5}}

@@ -1,6 +1,13 @@
 """DeCo-SGD (arXiv 2507.17346).  In our letters: a is bw, b is lat, theta is x."""
 
-from verify_rates.theory.claims import Claim, Setting, product
+from verify_rates.theory.claims import Claim, Paper, Setting, product
+
+PAPER = Paper(
+    "DeCo-SGD: Taming Latency and Bandwidth",
+    "arXiv 2507.17346",
+    rows=("002-0",),
+    kind="convergence, cost model, schedule",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.deco:"
 QUADRATIC = {"problem": {"name": "quadratic", "n": 4, "d": 20, "L": 1.0, "mu": 0.05, "zeta2_star": 1.0, "sigma2": 0.5}}

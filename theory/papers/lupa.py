@@ -1,6 +1,13 @@
 """Local SGD with Periodic Averaging (LUPA-SGD, arXiv 1910.13598).  The paper's p is n, its tau is H, its batch B is in sigma2."""
 
-from verify_rates.theory.claims import Claim, Setting, product
+from verify_rates.theory.claims import Claim, Paper, Setting, product
+
+PAPER = Paper(
+    "LUPA-SGD: Local SGD with Periodic Averaging: Tighter Analysis and Adaptive Synchronization",
+    "arXiv 1910.13598",
+    rows=("002-1",),
+    kind="convergence, schedule",
+)
 
 LOCAL = Setting(noise=True, per_worker=True, shared_minimiser=True)
 IDENTICAL = {"problem": {"name": "quadratic", "n": 4, "d": 10, "L": 1.0, "mu": 0.2, "zeta2_star": 0.0, "sigma2": 1.0}}

@@ -1,6 +1,13 @@
 """MATCHA (arXiv 1905.09435), full communication; the paper's m is n, its eta gamma, its K is N."""
 
-from verify_rates.theory.claims import Claim, Setting, product
+from verify_rates.theory.claims import Claim, Paper, Setting, product
+
+PAPER = Paper(
+    "MATCHA: Speeding Up Decentralized SGD via Matching Decomposition Sampling",
+    "arXiv 1905.09435",
+    rows=("002-15",),
+    kind="convergence, schedule, cost model",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.matcha:"
 GRAPHS = ("matcha8", "ring", "star", "path", "complete")

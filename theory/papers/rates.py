@@ -1,7 +1,12 @@
 """Exact worst cases that any correct engine reproduces (rates.N is row N of the project's table of known rates)."""
 
 from verify_rates.solvers.measures import ef21_lyapunov, ef_lyapunov, pair_distance
-from verify_rates.theory.claims import Claim, Setting, product
+from verify_rates.theory.claims import Claim, Paper, Setting, product
+
+PAPER = Paper(
+    "Exact worst cases of known rates",
+    kind="convergence",
+)
 
 CONVEX, NONCONVEX = Setting(), Setting(functions="smooth")
 ONE_COMPRESSED = Setting(n=1, compressor="contractive", per_worker=True)
