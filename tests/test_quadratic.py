@@ -28,6 +28,9 @@ METHODS = {
     "dd_ef_sgd": {"tau": 3},
     "local_sgd": {"H": 4},
     "gossip_sgd": {},
+    "heavy_ball": {"beta": 0.4},
+    "nesterov": {"beta": 0.4},
+    "triple_momentum": {"beta": 0.4, "eta": 0.3},
 }
 gamma, lam, sigma2, n, L = letters("gamma lam sigma2 n L")
 

@@ -20,6 +20,9 @@ CLOSED_FORMS: dict[str, sp.Expr] = {
     "cgd": _SYNCHRONOUS,
     "ef_sgd": _SYNCHRONOUS,
     "ef21": _SYNCHRONOUS,
+    "heavy_ball": _SYNCHRONOUS,
+    "nesterov": _SYNCHRONOUS,
+    "triple_momentum": _SYNCHRONOUS,
     "gossip_sgd": _SYNCHRONOUS,  # one neighbour; T_tx is the time of all messages of one exchange
     "dd_ef_sgd": sp.Max(T_comp, T_tx, (T_comp + T_tx + lat) / (tau + 1)),  # deco.11
     "local_sgd": T_comp + (T_tx + lat) / H,
