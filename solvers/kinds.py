@@ -82,6 +82,54 @@ class KindWorld(World):
     def clip(self, v, c):
         return self._note("clip", v, None, None)
 
+    def sqrt(self, v):
+        return self._note("sqrt", v, None, None)
+
+    def log(self, v):
+        return self._note("log", v, None, None)
+
+    def _both(self, word: str, a: Any, b: Any) -> Token:
+        """Two vectors of one kind."""
+        self._note(word, a, None, None)
+        return self._note(word, b, None, None) + a
+
+    def times(self, a, b):
+        return self._both("times", a, b)
+
+    def divide(self, a, b):
+        return self._both("divide", a, b)
+
+    def outside(self, m, v):
+        return self._both("outside", m, v)
+
+    def mean_sent(self, v):
+        return self._note("mean_sent", v, Kind.PER_WORKER, Kind.SHARED)
+
+    def coordinate_mean(self, v):
+        return self._note("coordinate_mean", v, None, None)
+
+    def dct(self, v, chunk):
+        return self._note("dct", v, None, None)
+
+    def idct(self, v, chunk):
+        return self._note("idct", v, None, None)
+
+    def orthogonalise(self, v, rows, eps):
+        return self._note("orthogonalise", v, Kind.SHARED, None)
+
+    def flip(self, v, count, p):
+        return self._note("flip", v, Kind.PER_WORKER, None)
+
+    def full_grad(self, x):
+        return self._note("full_grad", x, None, Kind.PER_WORKER)
+
+    def grad_pair(self, x, y):
+        return self._note("grad_pair", x, None, Kind.PER_WORKER), self._note("grad_pair", y, None, Kind.PER_WORKER)
+
+    def each(self, p, a, b):
+        self._note("each", a, Kind.PER_WORKER, None)
+        return self._note("each", b, Kind.PER_WORKER, None)
+
 
 # Steps of one round that are read: all of a short one; of a long one the first and the last, where communication happens.
 SHORT, ENDS = 4096, 64

@@ -14,6 +14,9 @@ import enum
 from typing import Annotated, Any
 
 
+NONLINEAR = "it has no quadratic or linear description"
+
+
 class Unsupported(Exception):
     """A reading does not apply; the message is the sentence shown to the user."""
 
@@ -81,10 +84,52 @@ class World:
         return self.refuse("chance")
 
     def sign(self, v: Any) -> Any:
-        return self.refuse("sign", "it has no quadratic or linear description")
+        return self.refuse("sign", NONLINEAR)
 
     def clip(self, v: Any, c: Any) -> Any:
-        return self.refuse("clip", "it has no quadratic or linear description")
+        return self.refuse("clip", NONLINEAR)
+
+    def sqrt(self, v: Any) -> Any:
+        return self.refuse("sqrt", NONLINEAR)
+
+    def log(self, v: Any) -> Any:
+        return self.refuse("log", NONLINEAR)
+
+    def times(self, a: Any, b: Any) -> Any:
+        return self.refuse("times", NONLINEAR)
+
+    def divide(self, a: Any, b: Any) -> Any:
+        return self.refuse("divide", NONLINEAR)
+
+    def outside(self, m: Any, v: Any) -> Any:
+        return self.refuse("outside", "which entries a message holds is known of single compressors, not of their class")
+
+    def mean_sent(self, v: Any) -> Any:
+        return self.refuse("mean_sent", "how many workers sent an entry is known of single compressors, not of their class")
+
+    def coordinate_mean(self, v: Any) -> Any:
+        return self.refuse("coordinate_mean", "it depends on the coordinates")
+
+    def dct(self, v: Any, chunk: Any) -> Any:
+        return self.refuse("dct", "it depends on the coordinates")
+
+    def idct(self, v: Any, chunk: Any) -> Any:
+        return self.refuse("idct", "it depends on the coordinates")
+
+    def orthogonalise(self, v: Any, rows: Any, eps: Any) -> Any:
+        return self.refuse("orthogonalise", NONLINEAR)
+
+    def flip(self, v: Any, count: Any, p: Any) -> Any:
+        return self.refuse("flip", "the workers are not alike")
+
+    def full_grad(self, x: Any) -> Any:
+        return self.refuse("full_grad")
+
+    def grad_pair(self, x: Any, y: Any) -> Any:
+        return self.refuse("grad_pair")
+
+    def each(self, p: Any, a: Any, b: Any) -> Any:
+        return self.refuse("each", "every worker tosses a coin of its own")
 
     def optimum(self) -> Any:
         return self.refuse("optimum")
@@ -147,6 +192,76 @@ def clip(w, v, c):
     return w.clip(v, c)
 
 
+def sqrt(w, v):
+    """Entrywise square root."""
+    return w.sqrt(v)
+
+
+def log(w, v):
+    """Entrywise natural logarithm."""
+    return w.log(v)
+
+
+def times(w, a, b):
+    """Entrywise product of two vectors of one kind."""
+    return w.times(a, b)
+
+
+def divide(w, a, b):
+    """Entrywise quotient of two vectors of one kind."""
+    return w.divide(a, b)
+
+
+def outside(w, m, v):
+    """The entries of ``v`` where the message ``m`` is 0, and 0 where it is not; both of one kind."""
+    return w.outside(m, v)
+
+
+def mean_sent(w, v):
+    """Entry by entry the average over the workers whose entry is not 0 (0 where there is none), ``(n, d) -> (d,)``."""
+    return w.mean_sent(v)
+
+
+def coordinate_mean(w, v):
+    """Every entry replaced by the average of its vector's entries."""
+    return w.coordinate_mean(v)
+
+
+def dct(w, v, chunk):
+    """Orthonormal DCT-II of consecutive pieces, each as long as the largest divisor of d that is at most ``chunk``."""
+    return w.dct(v, chunk)
+
+
+def idct(w, v, chunk):
+    """The inverse of :func:`dct`."""
+    return w.idct(v, chunk)
+
+
+def orthogonalise(w, v, rows, eps):
+    """``M (M'M + eps I)^(-1/2)`` of a shared vector as a matrix M (row by row), with the largest divisor of d up to ``rows`` as rows."""
+    return w.orthogonalise(v, rows, eps)
+
+
+def flip(w, v, count, p):
+    """The first ``count`` workers attack: each of their entries changes its sign with probability ``p``, by coins of their own."""
+    return w.flip(v, count, p)
+
+
+def full_grad(w, x):
+    """Every worker's exact gradient, ``(n, d)``, at a shared point or at each worker's own point."""
+    return w.full_grad(x)
+
+
+def grad_pair(w, x, y):
+    """Every worker's stochastic gradients at two points by the same draw, as a pair of ``(n, d)``."""
+    return w.grad_pair(x, y)
+
+
+def each(w, p, a, b):
+    """Every worker takes its row of ``a`` with probability ``p``, by a coin of its own, else its row of ``b``."""
+    return w.each(p, a, b)
+
+
 # --- words of a measure: ``measure(s, w, h) -> scalar``; here ``grad`` is the full gradient --------------------------
 
 
@@ -170,6 +285,7 @@ def consensus(w, x):
     return w.consensus(x)
 
 
-STEP_WORDS = (grad, mean, spread, gossip, compress, delay, chance, sign, clip)
+STEP_WORDS = (grad, full_grad, grad_pair, mean, mean_sent, spread, gossip, compress, delay, chance, each, flip)
+STEP_WORDS += (sign, clip, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
 MEASURE_WORDS = (optimum, gap, sqnorm, consensus)
 WORDS = {f.__name__: f for f in STEP_WORDS + MEASURE_WORDS}

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from verify_rates.solvers.engine.plan import Plan, Trial, generators
+from verify_rates.solvers.chunks import dct_basis, in_chunks, largest_divisor
+from verify_rates.solvers.engine.plan import Plan, Trial, generators, twins
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import World
 
@@ -38,6 +39,7 @@ class ArrayWorld(World):
     t: int = 0
     exact: bool = False
     delta: float = math.nan  # of the compressor
+    twins: Any = None  # two lists of equal generators, which ``grad_pair`` alone draws from
     sent: float = 0.0  # bits a worker has sent, mean over the workers
 
     reading = "a run"
@@ -95,6 +97,60 @@ class ArrayWorld(World):
     def clip(self, v, c):
         return self.xp.clip(v, -c, c)
 
+    def sqrt(self, v):
+        return self.xp.sqrt(v)
+
+    def log(self, v):
+        return self.xp.log(v)
+
+    def times(self, a, b):
+        return a * b
+
+    def divide(self, a, b):
+        return a / b
+
+    def outside(self, m, v):
+        return self.xp.where(m == 0, v, self.xp.zeros_like(v))
+
+    def mean_sent(self, v):
+        self._check("mean_sent", v, 2)
+        sent = self.xp.sum(self.xp.where(v == 0, self.xp.zeros_like(v), self.xp.ones_like(v)), axis=0)
+        return self.xp.sum(v, axis=0) / self.xp.where(sent == 0, self.xp.ones_like(sent), sent)
+
+    def coordinate_mean(self, v):
+        return self.xp.broadcast_to(self.xp.mean(v, axis=-1, keepdims=True), v.shape)
+
+    def dct(self, v, chunk):
+        return in_chunks(v, dct_basis(largest_divisor(v.shape[-1], chunk)).T, self.xp)
+
+    def idct(self, v, chunk):
+        return in_chunks(v, dct_basis(largest_divisor(v.shape[-1], chunk)), self.xp)
+
+    def orthogonalise(self, v, rows, eps):
+        self._check("orthogonalise", v, 1)
+        M = self.xp.reshape(v, (largest_divisor(v.shape[0], rows), -1))
+        lam, V = self.xp.linalg.eigh(M.T @ M)
+        return self.xp.reshape(((M @ V) / self.xp.sqrt(self.xp.where(lam > 0, lam, self.xp.zeros_like(lam)) + eps)) @ V.T, v.shape)
+
+    def flip(self, v, count, p):
+        self._check("flip", v, 2)
+        signs = np.ones(v.shape)
+        for i in range(count):
+            signs[i] = np.where(self.gens[i].random(v.shape[1]) < p, -1.0, 1.0)
+        return self.xp.asarray(signs) * v
+
+    def full_grad(self, x):
+        return self.problem.grads(x, None, self.xp)
+
+    def grad_pair(self, x, y):
+        first, second = (None, None) if self.exact else self.twins
+        return self.problem.grads(x, first, self.xp), self.problem.grads(y, second, self.xp)
+
+    def each(self, p, a, b):
+        self._check("each", a, 2)
+        heads = np.array([[gen.random() < p] for gen in self.gens])
+        return self.xp.where(self.xp.asarray(heads), a, b)
+
     def optimum(self):
         x = self.problem.constants.x_star
         return self.refuse("optimum", f"no minimiser of {self.problem.name} is known") if x is None else self.xp.asarray(x)
@@ -115,7 +171,7 @@ def world_of(plan: Plan, seed: tuple[int, int], xp: Any = np) -> ArrayWorld:
     """The world of one seed."""
     gens, shared = generators(plan.n, *seed)
     W = None if plan.topology is None else xp.asarray(plan.topology.W)
-    return ArrayWorld(plan.problem, gens, shared, plan.compressor, W, xp, delta=plan.delta)
+    return ArrayWorld(plan.problem, gens, shared, plan.compressor, W, xp, delta=plan.delta, twins=twins(gens))
 
 
 def state_of(plan: Plan, flat: np.ndarray, xp: Any = np) -> Any:

@@ -22,8 +22,9 @@ from numba.extending import overload, register_jitable
 from numba.typed import List
 
 from verify_rates.solvers import words
+from verify_rates.solvers.chunks import largest_divisor
 from verify_rates.solvers.engine import cache
-from verify_rates.solvers.engine.plan import Plan, Trial, generators
+from verify_rates.solvers.engine.plan import Plan, Trial, generators, twins
 from verify_rates.solvers.engine.signatures import COMPRESS, DATA, GENERATOR, GRAD, MATRIX, VALUE, VECTOR
 from verify_rates.solvers.words import Kind, Unsupported
 
@@ -42,6 +43,8 @@ class CompiledWorld(NamedTuple):
     params: Any
     W: Any
     gens: Any
+    first: Any  # with the next: equal generators, which grad_pair alone draws from
+    second: Any
     shared: Any
     x_star: Any
     f_star: Any
@@ -58,6 +61,8 @@ class Parts(NamedTuple):
     params: Any
     W: Any
     gens: Any
+    first: Any
+    second: Any
     shared: Any
     x_star: Any
     f_star: Any
@@ -69,7 +74,7 @@ GENERATORS = types.ListType(GENERATOR)
 KERNELS = {"grad": types.FunctionType(GRAD), "value": types.FunctionType(VALUE), "compress": types.FunctionType(COMPRESS)}
 _MEMBERS: dict[str, Any] = {
     **{"n": types.int64, "d": types.int64, "t": types.int64, "exact": types.boolean, **KERNELS},
-    **{"data": DATA, "params": VECTOR, "W": MATRIX, "gens": GENERATORS, "shared": GENERATOR},
+    **{"data": DATA, "params": VECTOR, "W": MATRIX, "gens": GENERATORS, "first": GENERATORS, "second": GENERATORS, "shared": GENERATOR},
     **{"x_star": VECTOR, "f_star": types.float64, "delta": types.float64, "sent": VECTOR},
 }
 WORLD = types.NamedTuple([_MEMBERS[name] for name in CompiledWorld._fields], CompiledWorld)
@@ -215,6 +220,179 @@ def _clip(w, v, c):
     return lambda w, v, c: np.minimum(np.maximum(v, -c), c)
 
 
+@meaning(words.sqrt)
+def _sqrt(w, v):
+    return lambda w, v: np.sqrt(v)
+
+
+@meaning(words.log)
+def _log(w, v):
+    return lambda w, v: np.log(v)
+
+
+@meaning(words.times)
+def _times(w, a, b):
+    return (lambda w, a, b: a * b) if _ndim(a) == _ndim(b) else None
+
+
+@meaning(words.divide)
+def _divide(w, a, b):
+    return (lambda w, a, b: a / b) if _ndim(a) == _ndim(b) else None
+
+
+@meaning(words.outside)
+def _outside(w, m, v):
+    def outside(w, m, v):
+        out = np.empty(v.shape)
+        for index in np.ndindex(v.shape):
+            out[index] = v[index] if m[index] == 0.0 else 0.0
+        return out
+
+    return outside if _ndim(m) == _ndim(v) else None
+
+
+@meaning(words.mean_sent)
+def _mean_sent(w, v):
+    def mean_sent(w, v):
+        out = np.zeros(w.d)
+        for j in range(w.d):
+            sent = 0
+            for i in range(w.n):
+                out[j] += v[i, j]
+                sent += v[i, j] != 0.0
+            out[j] /= max(sent, 1)
+        return out
+
+    return mean_sent if _ndim(v) == 2 else None
+
+
+@meaning(words.coordinate_mean)
+def _coordinate_mean(w, v):
+    def shared(w, v):
+        out = np.empty(w.d)
+        out[:] = v.sum() / w.d
+        return out
+
+    def per_worker(w, v):
+        out = np.empty((w.n, w.d))
+        for i in range(w.n):
+            out[i, :] = v[i].sum() / w.d
+        return out
+
+    return {1: shared, 2: per_worker}.get(_ndim(v))
+
+
+def _by_chunks(v, chunk, inverse):
+    s = divisor(v.shape[v.ndim - 1], int(chunk))
+    out, basis = np.zeros(v.size), np.empty((s, s))
+    for k in range(s):
+        for j in range(s):
+            basis[k, j] = np.sqrt((1 if k == 0 else 2) / s) * np.cos(np.pi * (j + 0.5) * k / s)
+    flat = v.copy().reshape(v.size)
+    for c in range(0, v.size, s):
+        for k in range(s):
+            for j in range(s):
+                if inverse:
+                    out[c + j] += basis[k, j] * flat[c + k]
+                else:
+                    out[c + k] += basis[k, j] * flat[c + j]
+    return out.reshape(v.shape)
+
+
+divisor, by_chunks = register_jitable(largest_divisor), register_jitable(_by_chunks)
+
+
+@meaning(words.dct)
+def _dct(w, v, chunk):
+    return lambda w, v, chunk: by_chunks(v, chunk, False)
+
+
+@meaning(words.idct)
+def _idct(w, v, chunk):
+    return lambda w, v, chunk: by_chunks(v, chunk, True)
+
+
+@meaning(words.orthogonalise)
+def _orthogonalise(w, v, rows, eps):
+    def orthogonalise(w, v, rows, eps):
+        r = divisor(w.d, int(rows))
+        M = v.copy().reshape((r, w.d // r))
+        lam, V = np.linalg.eigh(M.T @ M)
+        scaled = M @ V
+        for j in range(lam.size):
+            scaled[:, j] /= np.sqrt(max(lam[j], 0.0) + eps)
+        return (scaled @ V.T).reshape(w.d)
+
+    return orthogonalise if _ndim(v) == 1 else None
+
+
+@meaning(words.flip)
+def _flip(w, v, count, p):
+    def flip(w, v, count, p):
+        out = v.copy()
+        for i in range(count):
+            for j in range(w.d):
+                if w.gens[i].random() < p:
+                    out[i, j] = -out[i, j]
+        return out
+
+    return flip if _ndim(v) == 2 else None
+
+
+@meaning(words.full_grad)
+def _full_grad(w, x):
+    def shared(w, x):
+        out = np.empty((w.n, w.d))
+        for i in range(w.n):
+            w.grad(w.data, i, x, w.gens[i], True, out[i])
+        return out
+
+    def per_worker(w, x):
+        out = np.empty((w.n, w.d))
+        for i in range(w.n):
+            w.grad(w.data, i, x[i], w.gens[i], True, out[i])
+        return out
+
+    return {1: shared, 2: per_worker}.get(_ndim(x))
+
+
+def _own_points(n, d, x):
+    """Each worker's point: a shared one is everybody's."""
+    if x.ndim == 2:
+        return x.copy().reshape((n, d))
+    out = np.empty((n, d))
+    for i in range(n):
+        store(x, out[i])
+    return out
+
+
+own_points = register_jitable(_own_points)
+
+
+@meaning(words.grad_pair)
+def _grad_pair(w, x, y):
+    def grad_pair(w, x, y):
+        a, b = own_points(w.n, w.d, x), own_points(w.n, w.d, y)
+        first, second = np.empty((w.n, w.d)), np.empty((w.n, w.d))
+        for i in range(w.n):
+            w.grad(w.data, i, a[i], w.first[i], w.exact, first[i])
+            w.grad(w.data, i, b[i], w.second[i], w.exact, second[i])
+        return first, second
+
+    return grad_pair
+
+
+@meaning(words.each)
+def _each(w, p, a, b):
+    def each(w, p, a, b):
+        out = np.empty((w.n, w.d))
+        for i in range(w.n):
+            out[i] = a[i] if w.gens[i].random() < p else b[i]
+        return out
+
+    return each if _ndim(a) == _ndim(b) == 2 else None
+
+
 @meaning(words.optimum)
 def _optimum(w):
     return lambda w: w.x_star
@@ -275,7 +453,24 @@ with cache.keyed():
     @njit(cache=True, nogil=True)
     def assemble(p, grad, value, compress, t, exact):
         return CompiledWorld(
-            p.n, p.d, t, exact, grad, value, p.data, compress, p.params, p.W, p.gens, p.shared, p.x_star, p.f_star, p.delta, p.sent
+            p.n,
+            p.d,
+            t,
+            exact,
+            grad,
+            value,
+            p.data,
+            compress,
+            p.params,
+            p.W,  # fmt: skip
+            p.gens,
+            p.first,
+            p.second,
+            p.shared,
+            p.x_star,
+            p.f_star,
+            p.delta,
+            p.sent,
         )
 
     @njit(types.boolean(VECTOR), cache=True, nogil=True)
@@ -448,12 +643,13 @@ class Job(NamedTuple):
     out: Outputs
 
 
-def _generators(plan: Plan, seed: tuple[int, int]) -> tuple[Any, np.random.Generator]:
+def _generators(plan: Plan, seed: tuple[int, int]) -> tuple[Any, ...]:
     workers, shared = generators(plan.n, *seed)
-    gens = no_generators()
-    for gen in workers:
-        add_generator(gens, gen)
-    return gens, shared
+    lists = [no_generators() for _ in range(3)]
+    for made, gens in zip(lists, (workers, *twins(workers)), strict=True):
+        for gen in gens:
+            add_generator(made, gen)
+    return (*lists, shared)
 
 
 def _writable(v: np.ndarray) -> np.ndarray:

@@ -106,3 +106,9 @@ def generators(n: int, seed: int, trial: int) -> tuple[list[np.random.Generator]
     """One generator a worker and one that all share, the same in every engine."""
     *workers, shared = np.random.SeedSequence((seed, trial)).spawn(n + 1)
     return [np.random.default_rng(s) for s in workers], np.random.default_rng(shared)
+
+
+def twins(gens: list[np.random.Generator]) -> tuple[list[np.random.Generator], list[np.random.Generator]]:
+    """Two lists of equal generators, far from the workers' own draws: two gradients by the same draw."""
+    first, second = ([np.random.Generator(gen.bit_generator.jumped()) for gen in gens] for _ in range(2))
+    return first, second

@@ -154,6 +154,33 @@ class EventWorld(World):
     def clip(self, v, c):
         return self.sign(v)
 
+    sqrt = log = coordinate_mean = sign
+
+    def times(self, a, b):
+        return self.sign(a + b)
+
+    divide = outside = times
+
+    def flip(self, v, count, p):
+        return self.sign(v)
+
+    def orthogonalise(self, v, rows, eps):
+        return self.sign(v)
+
+    def dct(self, v, chunk):
+        return v
+
+    idct = dct
+
+    def mean_sent(self, v):
+        return self.mean(v)
+
+    def full_grad(self, x):
+        return self.grad(x)
+
+    def grad_pair(self, x, y):
+        return self.grad(x), self.grad(y)
+
     # --- atoms
 
     def _atom(self, dense: bool) -> Atom:
