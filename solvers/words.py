@@ -13,7 +13,6 @@ from __future__ import annotations
 import enum
 from typing import Annotated, Any
 
-
 NONLINEAR = "it has no quadratic or linear description"
 
 

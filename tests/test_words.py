@@ -140,5 +140,5 @@ def test_attackers_flip_and_coins_are_the_workers_own():
 )
 def test_kinds_are_checked(step):
     method = Method("wrong", step, State, Hyper)
-    with pytest.raises(UsageError, match="shared|per worker"):
+    with pytest.raises(UsageError, match=r"shared|per worker"):
         check_kinds(method, method.hypers(gamma=0.1))

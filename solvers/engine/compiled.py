@@ -462,7 +462,7 @@ with cache.keyed():
             p.data,
             compress,
             p.params,
-            p.W,  # fmt: skip
+            p.W,
             p.gens,
             p.first,
             p.second,
