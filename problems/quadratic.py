@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -134,8 +135,18 @@ class Quadratic(Family):
         y = host(x) - self._centre
         return float(np.mean([y @ (h @ y) for h in self._H]) / 2)
 
+    def _arrays(self, xp: Any) -> tuple[Any, Any, Any]:
+        """Hessians, minimiser and offsets as arrays of ``xp``, made once (a device keeps them)."""
+        if xp.__name__ not in self._moved:
+            self._moved[xp.__name__] = tuple(xp.asarray(a) for a in (self._H, self._centre, self._offsets))
+        return self._moved[xp.__name__]
+
+    @cached_property
+    def _moved(self) -> dict[str, tuple[Any, Any, Any]]:
+        return {}
+
     def _full(self, x: Any, xp: Any) -> Any:
-        H, centre, offsets = (xp.asarray(a) for a in (self._H, self._centre, self._offsets))
+        H, centre, offsets = self._arrays(xp)
         y = x - centre
         if y.ndim == 1:
             return xp.matmul(H, y) + offsets

@@ -30,6 +30,7 @@ _PUBLIC = {
     "quadratic": "verify_rates.theory.quadratic",
     "catalogue": "verify_rates.listing",
     "show": "verify_rates.listing",
+    "figures": "verify_rates.figure_files",
     "get_problem": "verify_rates.problems",
     "make_problem": "verify_rates.problems.custom",
 }

@@ -536,6 +536,33 @@ def traffic(method, pairs, files, as_json, **given):
     click.echo(found.to_json(indent=1) if as_json else str(found))
 
 
+# --- figures ----------------------------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.option("--out", required=True, metavar="DIR", help="Folder for the figures (PDF, PNG) and their data (JSON).")
+@click.option("--only", multiple=True, metavar="NAME", help="error-feedback, time-per-step, time-to-accuracy or methods; may be repeated.")
+@click.option("--venue", default="neurips", show_default=True, help="Whose column width and font sizes: neurips, icml, iclr, jmlr, ...")
+@click.option("--check", is_flag=True, help="Write nothing; compute the data and compare them with those in DIR.")
+@AS_JSON
+def figures(out, only, venue, check, as_json):
+    """Make the figures, for example: figures --out figures --only time-per-step --venue icml.
+
+    Parameters stand in each file's metadata.  With --check, exits with 1 when the data differ from the stored ones.
+    """
+    from verify_rates.figure_files import figures as make
+
+    made = make(out, only=only or None, venue=venue, check=check, progress=lambda name: say(f"{name} ..."))
+    rows = [{"name": m.name, "files": [str(f) for f in m.files], "difference": m.difference, "caption": m.caption} for m in made]
+    if as_json:
+        _print_json(rows)
+    else:
+        for m in made:
+            told = f"differs: {m.difference}" if m.difference else ", ".join(map(str, m.files)) or "as stored"
+            click.echo(f"{m.name}: {told}")
+    return 1 if any(m.difference for m in made) else 0
+
+
 # --- doctor -----------------------------------------------------------------------------------------------------------
 
 

@@ -227,9 +227,14 @@ def _engine(engine: Any) -> Callable[..., tuple[list[Trial], dict[str, Any]]]:
         raise nearest(engine, ENGINES, "engine")
     if ENGINES[engine]:
         try:
-            return _on_arrays(importlib.import_module(str(ENGINES[engine])))
+            xp = importlib.import_module(str(ENGINES[engine]))
         except ImportError:
             raise UsageError(f"engine {engine!r} needs the package {ENGINES[engine]}, which is not installed.") from None
+        try:
+            xp.zeros(1)
+        except Exception as error:  # what a library raises without a device is its own affair
+            raise UsageError(f"engine {engine!r} finds no device to run on ({str(error).rstrip('.')}).") from None
+        return _on_arrays(xp)
     from verify_rates.solvers.engine.compiled import run_trials
 
     return run_trials
