@@ -25,8 +25,10 @@ from verify_rates.verdicts import LEVEL, RTOL_RUN, Check
 SHARED_RTOL = 1e-20
 FRESH = 1_000_003  # added to the seed where a sample is drawn again
 RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
-# Up to so many steps over all seeds the array engine is done before the compiled one has loaded its kernels.
-SMALL = 8_000
+# Up to so many steps over all seeds, on so few samples, the array engine is done before the compiled one has loaded its kernels.
+SMALL, FEW_ROWS = 8_000, 5_000
+# On large data fewer seeds are run, never fewer than these: rows read in all, a step and its measure reading every row once.
+LEAST_TRIALS, ROWS = 8, 2e8
 TRACK = {"last": (), "best": ("best",), "mean": ("mean",), "average_iterate": ("average",)}
 
 
@@ -157,7 +159,7 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
         "take": claim.take,
         "initial": measure_path(claim.initial) if any(s.name == "V0" for s in symbols.parse(claim.bound).free_symbols) else None,
         "seed": seed,
-        "trials": int(point.get("seeds", trials)) if stochastic else 1,
+        "trials": int(point.get("seeds", _affordable(trials, int(values["N"]), problem))) if stochastic else 1,
         "stochastic": stochastic,
     }
     return made, values
@@ -194,7 +196,17 @@ def _initial(problem: Any, x0: np.ndarray) -> dict[str, Any]:
 
 def engine_of(made: Mapping[str, Any]) -> str:
     """The engine that runs a recipe; both draw the same numbers and agree to rounding."""
-    return "numpy" if made["steps"] * made["trials"] <= SMALL else "numba"
+    small = made["steps"] * made["trials"] <= SMALL and rows_of(problem_of(made["problem"])) <= FEW_ROWS
+    return "numpy" if small else "numba"
+
+
+def rows_of(problem: Any) -> int:
+    """Samples of a problem (its workers, where it has none)."""
+    return int(problem.offsets[-1]) if hasattr(problem, "offsets") else problem.n
+
+
+def _affordable(trials: int, steps: int, problem: Any) -> int:
+    return min(trials, max(LEAST_TRIALS, int(ROWS // (2 * steps * rows_of(problem)))))
 
 
 def execute(made: Mapping[str, Any]) -> dict[str, Any]:
