@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 FOLDERS := solvers problems theory proofs_check
 PROCESSES ?= 2
 
-.PHONY: verify test test-all lint types imports links clean
+.PHONY: verify test test-all lint types imports links notebooks notebooks-check figures figures-check clean
 
 verify: $(VENV)/.installed
 	$(BIN)/verify-rates check --suite quick
@@ -35,6 +35,20 @@ imports: $(VENV)/.installed-dev links
 links:
 	rm -rf links && mkdir -p links/verify_rates
 	for f in verify_rates/*.py verify_rates/*.json $(FOLDERS); do ln -s "../../$$f" links/verify_rates/; done
+
+# Notebooks are made from notebooks/*.py and not kept; the check runs them and writes nothing.
+notebooks: $(VENV)/.installed-dev
+	$(BIN)/python notebooks/build.py
+
+notebooks-check: $(VENV)/.installed-dev
+	$(BIN)/python notebooks/build.py --check
+
+# The figure of the README; the check compares data.
+figures: $(VENV)/.installed
+	$(BIN)/verify-rates figures --out docs/figures --only error-feedback
+
+figures-check: $(VENV)/.installed
+	$(BIN)/verify-rates figures --out docs/figures --only error-feedback --check
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "verify-rates needs Python 3.11 or newer; name it with make PYTHON=..." >&2; exit 2; }

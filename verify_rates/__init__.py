@@ -33,6 +33,10 @@ _PUBLIC = {
     "figures": "verify_rates.figure_files",
     "get_problem": "verify_rates.problems",
     "make_problem": "verify_rates.problems.custom",
+    "check_constants": "verify_rates.problems.checks",
+    "compressor": "verify_rates.solvers.compressors",
+    "check_compressor": "verify_rates.solvers.compressor_check",
+    "topology": "verify_rates.solvers.topologies",
 }
 
 __all__ = sorted(_PUBLIC)

@@ -14,6 +14,7 @@ from typing import Any
 
 from verify_rates.report import Report
 from verify_rates.solvers.method import UsageError, nearest
+from verify_rates.solvers.own import blamed
 from verify_rates.theory.claims import Claim, claims
 from verify_rates.verdicts import LEVEL, Check, Result, Verdict, judge
 
@@ -32,7 +33,7 @@ SUITES = {"quick": Suite(trials=40, searches=24), "full": Suite(trials=400, sear
 
 
 def check(
-    globs: Iterable[str] = (),
+    globs: Iterable[str | Claim] = (),
     *,
     suite: str = "quick",
     files: Iterable[str | Path] = (),
@@ -46,7 +47,8 @@ def check(
 
     Parameters
     ----------
-    globs : patterns of claim ids, such as ``"deco.*"``; none selects all.
+    globs : patterns of claim ids, such as ``"deco.*"``, and claims themselves, as in a notebook (checked in this process, nothing of
+        them is stored); none selects all.
     suite : "quick" or "full" (more seeds and longer searches).
     files : Python files with further methods and claims; they are run.
     data : LIBSVM file (plain or .gz) that takes the place of the embedded real data.
@@ -70,13 +72,19 @@ def check(
     if jobs is not None and (not isinstance(jobs, int) or jobs < 1):
         raise UsageError(f"jobs must be a whole number of at least 1, not {jobs!r}.")
     names = [str(f) for f in files]
-    chosen = select(globs, names)
+    wanted = [globs] if isinstance(globs, (str, Claim)) else list(globs)
+    own = {c.id: c for c in wanted if isinstance(c, Claim)}
+    patterns = [g for g in wanted if not isinstance(g, Claim)]
+    chosen = select(patterns, names) if patterns or not own else {}
+    if twice := next((i for i in own if i in chosen), None):
+        raise UsageError(f"two claims are called {twice!r}; choose another id.")
     if data is not None:
         _probe(data)
-    settings = {"suite": suite, "seed": seed, "data": None if data is None else str(data), "files": names, "globs": list(globs)}
+    settings = {"suite": suite, "seed": seed, "data": None if data is None else str(data), "files": names, "globs": [*patterns, *own]}
     tasks = [(claim_id, settings) for claim_id in chosen]
     results, interrupted = _run(tasks, min(jobs or os.cpu_count() or 1, max(1, len(tasks))), fresh, progress or (lambda event: None))
-    return Report([results[i] for i in chosen if i in results], settings, interrupted=interrupted)
+    results |= {} if interrupted else {i: _examined(c, settings) for i, c in own.items()}
+    return Report([results[i] for i in (*chosen, *own) if i in results], settings, interrupted=interrupted)
 
 
 def select(globs: Iterable[str], files: Iterable[str] = ()) -> dict[str, Claim]:
@@ -136,11 +144,16 @@ def check_one(claim_id: str, settings: dict[str, Any], fresh: bool = False) -> R
     entry = key(claim, **{k: settings[k] for k in ("suite", "seed", "data")}, files=tuple(settings["files"]))
     if not fresh and (kept := Store().get(entry, claim)) is not None:
         return kept
-    began = time.perf_counter()
-    checks = [] if claim.not_checkable else evidence(claim, SUITES[settings["suite"]], settings["seed"], settings["data"])
-    result = Result(claim, judge(claim, checks), checks, _message(claim, checks), time.perf_counter() - began)
+    result = _examined(claim, settings)
     Store().put(entry, result)
     return result
+
+
+def _examined(claim: Claim, settings: dict[str, Any]) -> Result:
+    began = time.perf_counter()
+    with blamed():
+        checks = [] if claim.not_checkable else evidence(claim, SUITES[settings["suite"]], settings["seed"], settings["data"])
+    return Result(claim, judge(claim, checks), checks, _message(claim, checks), time.perf_counter() - began)
 
 
 def evidence(claim: Claim, suite: Suite, seed: int = 0, data: str | Path | None = None) -> list[Check]:
