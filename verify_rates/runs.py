@@ -9,16 +9,21 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import lru_cache
+from inspect import isclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from verify_rates.problems import get_problem
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import UsageError, get_method
+from verify_rates.solvers.own import is_own
+from verify_rates.solvers.words import Unsupported
 from verify_rates.statistics import e_value
 from verify_rates.theory import symbols
 from verify_rates.theory.claims import Claim, Point
+from verify_rates.trust import BROKEN, Broken, vouch
 from verify_rates.verdicts import LEVEL, RTOL_RUN, Check
 
 # A minimiser counts as shared where the workers' gradients there are this small against L_max^2 (rounding of the solver for x*).
@@ -28,7 +33,7 @@ RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
 # Up to so many steps over all seeds, on so few samples, the array engine is done before the compiled one has loaded its kernels.
 SMALL, FEW_ROWS = 8_000, 5_000
 # On large data fewer seeds are run, never fewer than these: rows read in all, a step and its measure reading every row once.
-LEAST_TRIALS, ROWS = 8, 2e8
+LEAST_TRIALS, ROWS = 4, 5e7
 TRACK = {"last": (), "best": ("best",), "mean": ("mean",), "average_iterate": ("average",)}
 
 
@@ -37,14 +42,17 @@ class NotApplicable(Exception):
 
 
 def problem_of(spec: Mapping[str, Any]) -> Any:
-    """The problem of a run; made once."""
+    """The problem of a run; made once, but for a user's, which stays what its file made of it."""
+    from verify_rates.problems import problems
+
+    made = problems().get(str(spec.get("name")))
+    if made is not None and not isclass(made):
+        return get_problem(**spec)
     return _problem(json.dumps(dict(spec), sort_keys=True, default=str))
 
 
 @lru_cache(maxsize=32)
 def _problem(text: str) -> Any:
-    from verify_rates.problems import get_problem
-
     return get_problem(**json.loads(text))
 
 
@@ -137,7 +145,7 @@ def constants_of(claim: Claim, problem: Any, compressor: Any, topology: Any) -> 
 
 
 def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str, Any], dict[str, Any]]:
-    """``(what to run, the values of the letters)`` at a parameter point."""
+    """``(what to run, the values of the letters)`` at a parameter point; Broken where it rests on a wrong declaration."""
     problem = problem_of(point["problem"])
     compressor = _made("compressor", point.get("compressor"), problem)
     topology = _made("topology", point.get("topology"), problem)
@@ -162,6 +170,7 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
         "trials": int(point.get("seeds", _affordable(trials, int(values["N"]), problem))) if stochastic else 1,
         "stochastic": stochastic,
     }
+    vouch(problem, compressor, kernels=engine_of(made) == "numba")
     return made, values
 
 
@@ -210,26 +219,13 @@ def _affordable(trials: int, steps: int, problem: Any) -> int:
 
 
 def execute(made: Mapping[str, Any]) -> dict[str, Any]:
-    """Run a recipe: ``values``, the measured value of every trial (inf where it diverged), and ``V0``, the initial value."""
-    from verify_rates.solvers.engine.run import simulate
-
+    """Run a recipe: ``values``, the measured value of every trial (inf where it diverged), ``V0``, the initial value, and ``engine``."""
     measure = measure_from(made["measure"])
     start = _start_measure(made["initial"])
-    history = simulate(
-        made["method"],
-        problem_of(made["problem"]),
-        made["hyper"],
-        steps=made["steps"],
-        seeds=made["trials"],
-        seed=made["seed"],
-        compressor=made["compressor"],
-        topology=made["topology"],
-        x0=made["x0"],
-        measures=tuple({f.__name__: f for f in (measure, start) if f is not None}.values()),
-        every=made["steps"],
-        track=TRACK[made["take"]],
-        engine=engine_of(made),
-    )
+    measures = tuple({f.__name__: f for f in (measure, start) if f is not None}.values())
+    history, engine = _history(made, measures, engine_of(made))
+    if history.diverged.any() and engine != "numpy" and _rests_on_own(made):
+        history, engine = _history(made, measures, "numpy")  # which says where a user's function has no number to give
     name = measure.__name__
     taken = {
         "last": history.values[name][:, -1],
@@ -237,7 +233,29 @@ def execute(made: Mapping[str, Any]) -> dict[str, Any]:
         "mean": history.means[name],
         "average_iterate": history.at_average[name],
     }[made["take"]]
-    return {"values": np.where(history.diverged, np.inf, taken), "V0": _start_value(history, start, made["initial"])}
+    values = np.where(history.diverged, np.inf, taken)
+    return {"values": values, "V0": _start_value(history, start, made["initial"]), "engine": engine}
+
+
+def _history(made: Mapping[str, Any], measures: tuple[Any, ...], engine: str) -> tuple[Any, str]:
+    """The run and the engine that did it: the array engine where a user's function does not compile."""
+    from verify_rates.solvers.engine.run import simulate
+
+    options = {
+        **{"steps": made["steps"], "seeds": made["trials"], "seed": made["seed"], "every": made["steps"], "x0": made["x0"]},
+        **{"compressor": made["compressor"], "topology": made["topology"], "measures": measures, "track": TRACK[made["take"]]},
+    }
+    try:
+        return simulate(made["method"], problem_of(made["problem"]), made["hyper"], engine=engine, **options), engine
+    except Unsupported:
+        if engine == "numpy":
+            raise
+        return simulate(made["method"], problem_of(made["problem"]), made["hyper"], engine="numpy", **options), "numpy"
+
+
+def _rests_on_own(made: Mapping[str, Any]) -> bool:
+    problem = problem_of(made["problem"])
+    return is_own(problem) or is_own(_made("compressor", made["compressor"], problem))
 
 
 def _start_measure(initial: str | None) -> Callable[..., Any] | None:
@@ -282,11 +300,18 @@ def check_run(claim: Claim, point: Point, *, seed: int, trials: int, kind: str =
         first = _measured(claim, kind, made, values)
     except NotApplicable as why:
         return Check(kind, dict(point), None, math.nan, math.nan, claim.relation, status="not applicable", message=str(why))
+    except Broken as why:
+        return broken(kind, claim, point, why)
     check = first
     if first.evidence_against is not None and first.bound is not None and first.lower > first.bound:
         again = _measured(claim, kind, {**made, "seed": seed + FRESH, "trials": 8 * made["trials"]}, values)
         check = replace(again, evidence_against=min(first.evidence_against, again.evidence_against or 0.0))
     return replace(check, seconds=time.perf_counter() - began)
+
+
+def broken(kind: str, claim: Claim, point: Point, why: Broken) -> Check:
+    """The check of a point that rests on a wrong declaration: evidence of nothing."""
+    return Check(kind, dict(point), None, math.nan, math.nan, claim.relation, status=f"{BROKEN}: {why}", message=str(why))
 
 
 def _measured(claim: Claim, kind: str, made: dict[str, Any], values: dict[str, Any]) -> Check:
@@ -307,7 +332,7 @@ def _measured(claim: Claim, kind: str, made: dict[str, Any], values: dict[str, A
         rtol=RTOL_RUN,
         evidence_against=e_value(safe, bound) if stochastic else None,
         samples=safe.tolist() if stochastic else [],
-        solver=engine_of(made),
+        solver=done["engine"],
         seeds=[made["seed"], made["trials"]],
         message=f"{made['trials']} run{'s' if made['trials'] > 1 else ''}, measured/bound = {ratio:.3g}",
         witness={"kind": "run", "recipe": made, "value": mean, "bound": bound, "relation": claim.relation},
@@ -319,7 +344,6 @@ def check_moments(claim: Claim, point: Point, *, seed: int) -> Check | None:
 
     No sampling: the second moments of the linear recursion that the step function is (``theory.quadratic``).
     """
-    from verify_rates.solvers.words import Unsupported
     from verify_rates.theory.quadratic import quadratic
 
     if point["problem"].get("name") != "quadratic" or point.get("compressor") or claim.take not in ("last", "mean"):
@@ -336,7 +360,7 @@ def check_moments(claim: Claim, point: Point, *, seed: int) -> Check | None:
         measures = [measure_from(m) for m in (made["measure"], made["initial"]) if m is not None]
         given = {"x_star": x_star, "sigma2": problem.sigma2, "n": problem.n, "offsets": offsets, "W": None if topology is None else topology.W}
         found = reading.moments(made["steps"], spectrum, x0, measures=measures, **given).values
-    except (NotApplicable, Unsupported):
+    except (NotApplicable, Unsupported, Broken):
         return None
     along = found[measures[0].__name__]
     value = float(along[-1] if claim.take == "last" else along[:-1].mean())
