@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -37,9 +38,24 @@ class Raw:
         return self.status in ("solved", "inaccurate")
 
 
-def _off_diagonal(k: int, value: float) -> np.ndarray:
+def off_diagonal(k: int, value: float) -> np.ndarray:
     rows, columns = triangle(k)
     return np.where(rows == columns, 1.0, value)
+
+
+def conic_program(q: np.ndarray, M: Any, rhs: np.ndarray, cones: list[Any]) -> tuple[np.ndarray, np.ndarray, str]:
+    """Minimise ``q'x`` over ``rhs - M x`` in the product of Clarabel's cones: x, the multipliers y, and the solver's own word."""
+    import clarabel
+
+    settings = clarabel.DefaultSettings()
+    settings.verbose = False
+    settings.max_threads = 1
+    settings.direct_solve_method = "faer"
+    settings.presolve_enable = settings.chordal_decomposition_enable = False  # nothing to find here, and accuracy is lost
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
+    zero = sp.csc_matrix((q.size, q.size))
+    found = clarabel.DefaultSolver(zero, q, sp.csc_matrix(M), rhs, [c for c in cones if c.dim], settings).solve()
+    return np.array(found.x), np.array(found.z), str(found.status)
 
 
 def clarabel_dual(conic: Conic, margin: float) -> Raw:
@@ -51,8 +67,8 @@ def clarabel_dual(conic: Conic, margin: float) -> Raw:
 
     nG, nD = conic.sizes
     rows, equalities, tri = conic.A.shape[0], conic.E.shape[0], conic.mixed * (conic.mixed + 1) // 2
-    weights = np.concatenate([_off_diagonal(k, SQRT2 / 2) for k in conic.orders])  # svec of a matrix from its doubled coefficients
-    half = _off_diagonal(conic.mixed, SQRT2)  # inner product of smat(P z) with svec(S)
+    weights = np.concatenate([off_diagonal(k, SQRT2 / 2) for k in conic.orders])  # svec of a matrix from its doubled coefficients
+    half = off_diagonal(conic.mixed, SQRT2)  # inner product of smat(P z) with svec(S)
     adjoint = sp.csc_array(sp.hstack([conic.A.T, conic.E.T, -(conic.P.T @ sp.diags_array(half)) if tri else conic.P.T], format="csc"))
     gram, scalar = adjoint[: nG + nD], adjoint[nG + nD :]
     one = np.concatenate([(np.equal(*triangle(k))).astype(float) for k in conic.orders])
@@ -66,24 +82,11 @@ def clarabel_dual(conic: Conic, margin: float) -> Raw:
     cones += [clarabel.PSDTriangleConeT(k) for k in (*conic.orders, conic.mixed) if k]
     rhs = np.concatenate([conic.c[nG + nD :], np.zeros(rows), -weights * conic.c[: nG + nD] - margin * one, np.zeros(tri)])
     q = np.concatenate([conic.b, np.zeros(equalities + tri)])
-    kept = [block for block in blocks if block.shape[0]]
-    settings = clarabel.DefaultSettings()
-    settings.verbose = False
-    settings.max_threads = 1
-    settings.direct_solve_method = "faer"
-    settings.presolve_enable = settings.chordal_decomposition_enable = False  # nothing to find here, and accuracy is lost
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE
-    n = rows + equalities + tri
-    solver = clarabel.DefaultSolver(
-        sp.csc_matrix((n, n)), q, sp.csc_matrix(sp.vstack(kept, format="csc")), rhs, [c for c in cones if c.dim], settings
-    )
-    found = solver.solve()
-    x, y = np.array(found.x), np.array(found.z)
+    x, y, message = conic_program(q, sp.vstack([block for block in blocks if block.shape[0]], format="csc"), rhs, cones)
     gramian = y[scalar.shape[0] + rows :][: nG + nD]
-    off = np.concatenate([_off_diagonal(k, 1 / SQRT2) for k in conic.orders])
-    S = smat(x[rows + equalities :] * _off_diagonal(conic.mixed, 1 / SQRT2), conic.mixed)
+    off = np.concatenate([off_diagonal(k, 1 / SQRT2) for k in conic.orders])
+    S = smat(x[rows + equalities :] * off_diagonal(conic.mixed, 1 / SQRT2), conic.mixed)
     z = np.concatenate([gramian * off, -y[: scalar.shape[0]]])
-    message = str(found.status)
     status = {
         "Solved": "solved",
         "AlmostSolved": "inaccurate",
@@ -123,7 +126,7 @@ def through_cvxpy(conic: Conic, margin: float, solver: str) -> Raw:
         z0, lam0, nu0 = (np.zeros(k) for k in (conic.c.size, conic.b.size, conic.E.shape[0]))
         return Raw(status if status in ("unbounded", "infeasible") else "failed", message, z0, lam0, nu0, np.zeros((conic.mixed,) * 2))
     nu = np.atleast_1d(duals[1]) if conic.E.shape[0] else np.zeros(0)
-    S = smat(np.atleast_1d(duals[-1]) / _off_diagonal(conic.mixed, 2.0), conic.mixed) if conic.mixed else np.zeros((0, 0))
+    S = smat(np.atleast_1d(duals[-1]) / off_diagonal(conic.mixed, 2.0), conic.mixed) if conic.mixed else np.zeros((0, 0))
     return Raw(status, message, z.value, np.atleast_1d(duals[0]), nu, S)
 
 

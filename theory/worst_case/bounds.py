@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from verify_rates.theory.worst_case.assemble import Conic, smat, triangle
-from verify_rates.theory.worst_case.backends import Raw, _off_diagonal
+from verify_rates.theory.worst_case.backends import Raw, off_diagonal
 
 # A verified inequality may be wrong by the rounding of the double-precision sums that evaluate it: some hundred terms of size
 # at most 1 (normalised rows), each rounded to 1.1e-16, and an eigenvalue routine that is backward stable to about K * 1.1e-16.
@@ -45,10 +45,10 @@ def slacks(conic: Conic, lam: np.ndarray, nu: np.ndarray, S: np.ndarray) -> tupl
     total = conic.A.T @ lam + conic.E.T @ nu - conic.c
     if conic.mixed:
         rows, columns = triangle(conic.mixed)
-        total = total - conic.P.T @ (S[rows, columns] * _off_diagonal(conic.mixed, 2.0))
+        total = total - conic.P.T @ (S[rows, columns] * off_diagonal(conic.mixed, 2.0))
     nG, nD = conic.sizes
     parts = total[:nG], total[nG : nG + nD]
-    matrices = [smat(part * _off_diagonal(k, 0.5), k) for part, k in zip(parts, conic.orders, strict=True)]
+    matrices = [smat(part * off_diagonal(k, 0.5), k) for part, k in zip(parts, conic.orders, strict=True)]
     return matrices, total[nG + nD :]
 
 

@@ -30,7 +30,8 @@ def _runs(world: PepWorld, builder: Assembler) -> np.ndarray:
     """The points z, one a curvature, of runs on ``(curvature + shift)/2 ||x - x*||^2``; unknowns without a rule are drawn."""
     least = world.setting.kappa
     curvatures = world.setting.width * (least + POSITIONS * (1 - least))
-    values = np.array([np.random.default_rng(seed).standard_normal(len(world.mean_units)) for seed in range(len(curvatures))])
+    drawn = [np.random.default_rng(seed).standard_normal(len(world.mean_units)) for seed in range(len(curvatures))]
+    values = np.array(drawn) * world.mean_units
     positions = _dense([p.x for p in world.points], len(world.mean_units)) - _dense([world.minimiser], len(world.mean_units))
     rules = {k: (curvatures, row) for p, row in zip(world.points, positions, strict=True) if len(p.h.mean) == 1 for k in p.h.mean}
     sent = _dense([a.v for a in world.answers], len(world.mean_units))

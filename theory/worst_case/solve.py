@@ -26,7 +26,7 @@ from verify_rates.theory.worst_case.facial import relaxations
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import interior_point
 from verify_rates.theory.worst_case.result import WorstCase
-from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, taken
+from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, field_units, taken
 
 TAKES = ("last", "best", "mean", "average_iterate")
 STARTS = ("standard", "free")
@@ -102,8 +102,8 @@ def worst_case(
     """
     began = time.perf_counter()
     method = get_method(method)
-    values = _hypers(method, hyper)
-    setting = _setting(functions, L, mu, n, compressor, d, mixing, zeta2_star)
+    values = exact_hypers(method, hyper)
+    setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star)
     steps = _whole(steps, "steps", 1)
     for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
         if value not in known:
@@ -181,9 +181,10 @@ def _collected(
 
     A minimiser that nothing speaks of is left out in a second run: it would only leave directions of the problem unbounded.
     """
+    free = start == "free"
     for centred in (True, False) if setting.functions.minimiser else (False,):
         world = PepWorld(setting, centred=centred)
-        first = world.start(method, values, start == "free")
+        first = world.free_start(method, values, field_units(method, values, setting, steps)) if free else world.start(method, values)
         with _fields_named(method):
             objective, states = _objective(method, values, world, first, steps, measure, take)
             conditions = initial_values(initial, limit, states, world, values)
@@ -313,7 +314,7 @@ def initial_values(initial: Any, limit: Any, states: list[Any], world: Any, hype
 # --- input -----------------------------------------------------------------------------------------------------------
 
 
-def _hypers(method: Method, hyper: dict[str, Any]) -> Any:
+def exact_hypers(method: Method, hyper: dict[str, Any]) -> Any:
     """The hyper-parameters checked as for a run; fractions stay fractions, so that coefficients are exact."""
     checked = method.hypers(**hyper)
 
@@ -333,7 +334,8 @@ def _whole(value: Any, name: str, least: int) -> int:
     return int(number)
 
 
-def _setting(functions: str, L: Any, mu: Any, n: Any, compressor: Any, d: int | None, mixing: Any, zeta2_star: Any) -> Setting:
+def setting_of(functions: str, L: Any, mu: Any, n: Any, compressor: Any, d: int | None, mixing: Any, zeta2_star: Any) -> Setting:
+    """What is assumed, checked; UsageError with one sentence where it makes no sense."""
     cls = get_class(functions)
     L, mu = _named("L", L), _named("mu", mu)
     if L <= 0:

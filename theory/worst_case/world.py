@@ -259,25 +259,41 @@ class PepWorld(World):
 
     # --- start -------------------------------------------------------------------------------------------------------
 
-    def start(self, method: Any, hyper: Any, free: bool) -> Any:
-        """The first state: as a run starts, or every field arbitrary."""
+    def start(self, method: Any, hyper: Any, x0: Vec | None = None) -> Any:
+        """The first state as a run starts: iterates at one point (arbitrary unless given), everything else zero."""
         tau = int(getattr(hyper, "tau", 0))
 
         def zeros(kind: Kind) -> Any:
             zero = Vec(shared=kind in (Kind.SHARED, Kind.SHARED_QUEUE))
             return (zero,) * tau if kind.is_queue else zero
 
-        if not free:
-            return method.initial(self, self.basis(1.0) + self.minimiser, zeros)
+        return method.initial(self, self.basis(1.0) + self.minimiser if x0 is None else x0, zeros)
+
+    def free_start(self, method: Any, hyper: Any, units: dict[str, float]) -> Any:
+        """A first state of which every field is arbitrary, of the given size."""
+        tau = int(getattr(hyper, "tau", 0))
 
         def arbitrary(name: str, kind: Kind) -> Any:
             shared = kind in (Kind.SHARED, Kind.SHARED_QUEUE)
             if kind.is_queue:
-                return tuple(self.basis(1.0, shared) for _ in range(tau))
-            v = self.basis(1.0, shared)
+                return tuple(self.basis(units[name], shared) for _ in range(tau))
+            v = self.basis(units[name], shared)
             return v + (self.minimiser if shared else self.spread(self.minimiser)) if name in method.start else v
 
         return method.state(**{name: arbitrary(name, kind) for name, kind in method.kinds.items()})
+
+
+def field_units(method: Any, hyper: Any, setting: Setting, steps: int) -> dict[str, float]:
+    """The size of every field of the state where positions have size 1: what the first steps from zero make of it."""
+    world = PepWorld(setting)
+    states = run(method, hyper, world, world.start(method, hyper), steps)[1:]
+
+    def sizes(name: str) -> Iterator[float]:
+        for s in states:
+            value = getattr(s, name)
+            yield max((world.size(v) for v in (value if isinstance(value, tuple) else (value,))), default=0.0)
+
+    return {name: 1.0 if name in method.start else next((u for u in sizes(name) if u), 1.0) for name in method.kinds}
 
 
 def run(method: Any, hyper: Any, world: Any, s: Any, steps: int) -> list[Any]:
