@@ -178,7 +178,7 @@ def _lyapunov(problem: Any, hyper: dict[str, float], compressor: str, steps: int
 
 # --- time per iteration -------------------------------------------------------------------------------------------------
 
-PACED = (
+PACED: tuple[tuple[str, str, dict[str, int], bool], ...] = (
     ("synchronous SGD", "gd", {}, False),
     ("compression", "ef_sgd", {}, True),
     ("staleness 4", "dd_ef_sgd", {"tau": 4}, False),
@@ -275,14 +275,14 @@ def data_time_to_accuracy(
     exact = [k / d for k in kept]
 
     def pace(tau: int, share: float) -> float:
-        given = {"compute": compute, "latency": latency, "bandwidth": bandwidth, "size": d * FLOAT_BITS // 8}
+        given: dict[str, Any] = {"compute": compute, "latency": latency, "bandwidth": bandwidth, "size": d * FLOAT_BITS // 8}
         return timeline("dd_ef_sgd", {"tau": tau}, bytes_share=share, steps=1, **given).seconds_per_step
 
     fewest = steps_needed(_claim(STEPS_CLAIM))
     found = np.array([[fewest({**letters, "tau": float(tau), "delta": delta}, eps) for delta in exact] for tau in taus])
     paces = np.array([[pace(tau, share) for share in shares] for tau in taus])
     seconds = found[..., 0] * paces
-    a, b = np.unravel_index(np.argmin(seconds), seconds.shape)
+    a, b = divmod(int(np.argmin(seconds)), len(exact))
     synchronous = fewest({**letters, "tau": 0.0, "delta": 1.0}, eps)[0] * pace(0, 1.0)
     network = {"compute": compute, "latency": latency, "bandwidth": bandwidth, "d": d, "link": "fifo", "compressor": "topk(k=delta*d)"}
     parameters = {"problem": spec, "letters": letters, "eps": eps, "claim": STEPS_CLAIM, **network}
@@ -415,7 +415,7 @@ def _tuned(
     shown: np.ndarray,
     seeds: int,
     grid: Sequence[float],
-    network: Mapping[str, float],
+    network: Mapping[str, Any],
     engine: str,
 ) -> dict[str, Any]:
     from verify_rates.solvers.compressors import FLOAT_BITS
@@ -444,6 +444,8 @@ def _tuned(
     gaps = np.where(values > SHOWN * values[:, :1], values, math.nan)[:, shown]
     sent = traffic(method, hyper, d=problem.d, n=problem.n, **made)
     line = timeline(method, hyper, size=problem.d * FLOAT_BITS // 8, n=problem.n, **made, **network)
+    if sent.up_per_step is None:
+        raise UsageError(f"the bits of {entry['compressor']} depend on the data; compare methods with compressors of fixed length.")
     bits, seconds = sent.up_per_step * per_round, line.seconds_per_step * per_round
     return {
         "rounds": shown.astype(float),

@@ -61,7 +61,8 @@ FIGURES = {
         "Guaranteed time to a mean squared gradient norm of eps for dd_ef_sgd, relative to its optimum (star). Steps: the derived bound"
         " deco.5, solved for T with the best step size, with the constants of logistic regression on breast_cancer, the same data at every"
         " worker. Time per step: the exact time line of a model of d float32 numbers, of which top-k sends delta*d with indices, or the"
-        " whole vector where that is shorter. Inside the white edge communication is hidden behind compute.",
+        " whole vector where that is shorter. The model's size and the network are assumptions. Inside the white edge communication is"
+        " hidden behind compute.",
     ),
     "methods": Recipe(
         data.data_methods,

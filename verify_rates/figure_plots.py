@@ -82,7 +82,8 @@ def style(venue: str = "neurips", wide: bool = False, height: float = 0.62) -> d
 
 def context(settings: Mapping[str, Any]) -> Any:
     """The style alone: what the user has set before plays no part, and nothing is left behind."""
-    return mpl.rc_context({**mpl.rcParamsDefault, "backend": mpl.rcParams["backend"], **settings})
+    everything: dict[Any, Any] = {**mpl.rcParamsDefault, "backend": mpl.rcParams["backend"]}
+    return mpl.rc_context(everything | dict(settings))
 
 
 def _label_ends(axes: Any, ends: Sequence[tuple[float, float, str, str]]) -> None:
@@ -200,6 +201,7 @@ def fig_time_to_accuracy(frame: Frame, settings: Mapping[str, Any]) -> Figure:
         )
         axes.plot(*at, marker="*", markersize=9, color="white", markeredgecolor=BLACK, markeredgewidth=0.6)
         axes.set(xscale="log", xlabel=r"contraction $\delta=k/d$ of top-$k$", ylabel=r"staleness $\tau$ (steps)")
+        axes.yaxis.set_major_locator(mpl.ticker.MaxNLocator(integer=True))
         bar = figure.colorbar(shown, ax=axes, ticks=levels, pad=0.02)
         bar.ax.set_yticklabels([f"{v:g}" for v in levels])
         bar.set_label("time to accuracy / optimum")
