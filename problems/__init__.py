@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from typing import Any
 
-_COMPILED = {"kernels"}  # imported by ``compiled()`` alone, because Numba takes a second
+_COMPILED = {"kernels", "custom_kernels"}  # imported by ``compiled()`` alone, because Numba takes a second
 
 
 def problems() -> dict[str, Any]:
@@ -48,7 +48,10 @@ def get_problem(name: Any, **options: Any) -> Any:
         raise nearest(name, known, "problem")
     family: Any = known[name]
     if not inspect.isclass(family):
-        return get_problem(family, **options)
+        if options:
+            fixed = f"it has n = {family.n} and d = {family.d}"
+            raise UsageError(f"problem {name} of your file takes no options ({', '.join(options)}); {fixed}.")
+        return family
     import dataclasses
 
     allowed = [f.name for f in dataclasses.fields(family) if f.init]  # type: ignore[arg-type]

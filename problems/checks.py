@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.own import repeats, shown
 
 SCALES = (0.0, 1e-2, 1.0, 10.0)  # distances of the points from x* (or 0)
 SEGMENT = 1e-3  # length of the segments over which gradients are compared, times 1 + ||x||
@@ -32,16 +33,18 @@ class Finding:
     ----------
     what : name of the constant, or "grads".
     declared, measured : the two numbers (measured is a bound that the truth cannot fall short of).
-    sentence : for the user.
+    sentence : for the user; ``str`` adds the numbers of the point.
+    at : the point at which it was measured, (d,); None for a contradiction between declarations.
     """
 
     what: str
     declared: float
     measured: float
     sentence: str
+    at: np.ndarray | None = None
 
     def __str__(self) -> str:
-        return self.sentence
+        return self.sentence if self.at is None else f"{self.sentence.rstrip('.')} at x = {shown(self.at)}."
 
 
 def check_constants(problem: Any, rng: np.random.Generator | None = None, points: int = 4, draws: int = 400) -> list[Finding]:
@@ -53,19 +56,24 @@ def check_constants(problem: Any, rng: np.random.Generator | None = None, points
 
     Parameters
     ----------
-    problem : follows :class:`verify_rates.solvers.oracle.Oracle`.
+    problem : follows :class:`verify_rates.solvers.oracle.Oracle`, or the name of one.
     rng : default: seed 0.
     points : random points, besides x* and 0.
     draws : stochastic gradients a point.
 
     Returns
     -------
-    The findings; empty where everything holds.  Errors: UsageError where shapes are wrong or numbers are not finite.
+    The findings; empty where everything holds.  Errors: UsageError where a function fails, shapes are wrong, numbers are not
+    finite, or two equal calls differ.
 
     >>> from verify_rates.problems import get_problem
     >>> check_constants(get_problem("quadratic", n=2, d=3))
     []
     """
+    if isinstance(problem, str):
+        from verify_rates.problems import get_problem
+
+        problem = get_problem(problem)
     rng = rng or np.random.default_rng(0)
     _shapes(problem)
     where = list(_points(problem, rng, points))
@@ -84,16 +92,16 @@ def _worst(found: list[Finding]) -> list[Finding]:
     return list(worst.values())
 
 
-def _exceeds(what: str, declared: float | None, measured: float, tol: float) -> Finding | None:
+def _exceeds(what: str, declared: float | None, measured: float, tol: float, at: np.ndarray) -> Finding | None:
     if declared is None or not measured > declared + tol:
         return None
-    return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at least {measured:.10g} was measured.")
+    return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at least {measured:.10g} was measured.", at)
 
 
-def _below(what: str, declared: float, measured: float, tol: float) -> Finding | None:
+def _below(what: str, declared: float, measured: float, tol: float, at: np.ndarray) -> Finding | None:
     if not measured < declared - tol:
         return None
-    return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at most {measured:.10g} was measured.")
+    return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at most {measured:.10g} was measured.", at)
 
 
 def _shapes(problem: Any) -> None:
@@ -105,6 +113,9 @@ def _shapes(problem: Any) -> None:
         )
     if not (np.all(np.isfinite(g)) and math.isfinite(float(problem.value(x)))):
         raise UsageError(f"value and gradients of {problem.name} must be finite at 0.")
+    repeats(f"grads of {problem.name}", g, problem.grads(x))
+    repeats(f"value of {problem.name}", problem.value(x), problem.value(x))
+    repeats(f"stochastic grads of {problem.name}", *(problem.grads(x, [np.random.default_rng(1)] * problem.n) for _ in range(2)))
     if np.abs(problem.grads(np.zeros((problem.n, problem.d))) - g).max() > RTOL * (1 + np.abs(g).max()):
         raise UsageError(f"grads of {problem.name} differ between a shared point and the same point at every worker.")
 
@@ -140,9 +151,8 @@ def _gradients(problem: Any, where: list[np.ndarray], rng: np.random.Generator, 
         rounding = 16 * 2.0**-53 * problem.d * (abs(high) + abs(low)) / h
         size = float(np.linalg.norm(problem.grads(x).mean(axis=0))) + h * min(abs(problem.constants.L), 1e300)
         if not abs(slope - difference) <= DIFFERENCE_RTOL * size + rounding:
-            yield Finding(
-                "grads", difference, slope, f"the gradient along a direction is {slope:.8g}, but the value's slope is {difference:.8g}."
-            )
+            told = f"the gradient along a direction is {slope:.8g}, but the value's slope is {difference:.8g}."
+            yield Finding("grads", difference, slope, told, x)
 
 
 def _curvature(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
@@ -172,12 +182,13 @@ def _extremes(high: str, low: str, L: float, mu: float, grads: Any, X: np.ndarra
     rounding = 64 * 2.0**-53 * (1 + float(np.abs(grads(X)).max())) * math.sqrt(X.shape[1]) / h
     V = _iterate(lambda V: slopes(X, V), rng, X.shape)
     Y = _climb(lambda Y: ratios(Y, V), X, rng)
-    ratio = float(ratios(Y, _iterate(lambda V: slopes(Y, V), rng, X.shape)).max())
-    yield _exceeds(high, L, ratio, RTOL * abs(ratio) + rounding)
+    found = ratios(Y, _iterate(lambda V: slopes(Y, V), rng, X.shape))
+    ratio = float(found.max())
+    yield _exceeds(high, L, ratio, RTOL * abs(ratio) + rounding, Y[int(found.argmax())])
     V = _iterate(lambda V: ratio * V - slopes(X, V), rng, X.shape)
     Y = _climb(lambda Y: -curvatures(Y, V), X, rng)
-    smallest = float(curvatures(Y, _iterate(lambda V: ratio * V - slopes(Y, V), rng, X.shape)).min())
-    yield _below(low, mu, smallest, RTOL * ratio + rounding)
+    found = curvatures(Y, _iterate(lambda V: ratio * V - slopes(Y, V), rng, X.shape))
+    yield _below(low, mu, float(found.min()), RTOL * ratio + rounding, Y[int(found.argmin())])
 
 
 def _iterate(product: Any, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
@@ -214,13 +225,13 @@ def _minimum(problem: Any, where: list[np.ndarray], rng: np.random.Generator, dr
         residual = float(np.linalg.norm(g.mean(axis=0)))
         tol = 1e-7 * (size + min(c.L, 1e300) * (1 + float(np.linalg.norm(c.x_star))))
         if not residual <= tol:
-            yield Finding("x_star", 0.0, residual, f"x_star must be a minimiser, but the gradient there has norm {residual:.6g}.")
+            yield Finding("x_star", 0.0, residual, f"x_star must be a minimiser, but the gradient there has norm {residual:.6g}.", c.x_star)
         elif not value <= high + RTOL * (1 + abs(value)):
-            yield Finding("f_star", high, value, f"f_star is declared as at most {high:.10g}, but f(x_star) = {value:.10g}.")
+            yield Finding("f_star", high, value, f"f_star is declared as at most {high:.10g}, but f(x_star) = {value:.10g}.", c.x_star)
     step = 1 / c.L if 0 < c.L < math.inf else 1e-3
     for x in where:
         for _ in range(50):
-            yield _below("f_star", low, problem.value(x), RTOL * (1 + abs(low)) if math.isfinite(low) else 0.0)
+            yield _below("f_star", low, problem.value(x), RTOL * (1 + abs(low)) if math.isfinite(low) else 0.0, x)
             x = x - step * problem.grads(x).mean(axis=0)
 
 
@@ -229,10 +240,10 @@ def _spread(problem: Any, where: list[np.ndarray], rng: np.random.Generator, dra
     for x in where:
         g = problem.grads(x)
         measured = float(np.mean(np.sum((g - g.mean(axis=0)) ** 2, axis=1)))
-        yield _exceeds("zeta2_sup", c.zeta2_sup, measured, RTOL * float(np.sum(g**2)))
+        yield _exceeds("zeta2_sup", c.zeta2_sup, measured, RTOL * float(np.sum(g**2)), x)
     if c.x_star is not None:
         g = problem.grads(c.x_star)
-        yield _exceeds("zeta2_star", c.zeta2_star, float(np.mean(np.sum(g**2, axis=1))), RTOL * float(np.sum(g**2)) + 1e-24)
+        yield _exceeds("zeta2_star", c.zeta2_star, float(np.mean(np.sum(g**2, axis=1))), RTOL * float(np.sum(g**2)) + 1e-24, c.x_star)
 
 
 def _noise(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
@@ -246,12 +257,12 @@ def _noise(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draw
         worker = squares.mean(axis=0)
         error = squares.std(axis=0) / math.sqrt(draws)
         i = int(np.argmax(worker - SIGMAS * error))
-        yield _exceeds("sigma2_sup", c.sigma2_sup, float(worker[i] - SIGMAS * error[i]), rounding)
+        yield _exceeds("sigma2_sup", c.sigma2_sup, float(worker[i] - SIGMAS * error[i]), rounding, x)
         if c.x_star is not None and np.array_equal(x, c.x_star):
-            yield _exceeds("sigma2_star", c.sigma2_star, float(worker.mean() - SIGMAS * np.linalg.norm(error) / problem.n), rounding)
+            yield _exceeds("sigma2_star", c.sigma2_star, float(worker.mean() - SIGMAS * np.linalg.norm(error) / problem.n), rounding, x)
         allowed = c.sigma2_sup if c.sigma2_sup is not None and c.sigma2_sup < math.inf else 0.0  # a rare outcome may be missing
         deviation = np.sqrt(np.maximum(samples.var(axis=0), allowed))
         bias = np.abs(samples.mean(axis=0)) - SIGMAS * deviation / math.sqrt(draws)
         far = float(bias.max())
         if far > math.sqrt(rounding) + 1e-12:
-            yield Finding("grads", 0.0, far, f"stochastic gradients are biased: their mean is off by at least {far:.4g}.")
+            yield Finding("grads", 0.0, far, f"stochastic gradients are biased: their mean is off by at least {far:.4g}.", x)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.own import repeats, shown
 from verify_rates.solvers.words import Unsupported
 
 LEVEL = 1e-6  # probability of accusing a compressor that keeps its word, all tests of one call together
@@ -29,7 +30,7 @@ class Violation:
     constant : "delta", "omega", "Delta2", "unbiased", "bits", "kernel" or "shape".
     declared, measured : what is promised and what was found, in the constant's own unit (the mean over draws).
     vector : (d,) the witness.
-    sentence : what is wrong.
+    sentence : what is wrong; ``str`` adds the vector's numbers.
     """
 
     constant: str
@@ -39,10 +40,10 @@ class Violation:
     sentence: str
 
     def __str__(self) -> str:
-        return self.sentence
+        return f"{self.sentence.rstrip('.')} at v = {shown(self.vector)}."
 
 
-def check_compressor(compressor: Any, d: int, rng: np.random.Generator) -> list[Violation]:
+def check_compressor(compressor: Any, d: int, rng: np.random.Generator | None = None, kernel: bool = True) -> list[Violation]:
     """Look for vectors on which a compressor breaks what it declares; an empty list when none was found.
 
     Mathematics: per constant, ascent on the ratio of error to bound from random vectors, spikes, equal entries, ties, decaying
@@ -55,21 +56,30 @@ def check_compressor(compressor: Any, d: int, rng: np.random.Generator) -> list[
 
     Parameters
     ----------
-    compressor : object by the protocol of :mod:`verify_rates.solvers.oracle`.
+    compressor : object by the protocol of :mod:`verify_rates.solvers.oracle`, or its text such as ``topk(k=3)``.
     d : dimension.
-    rng : source of all vectors and draws.
+    rng : source of all vectors and draws; by default seed 0.
+    kernel : also compare the compiled version, where there is one, with the array version.
 
-    Errors: UsageError where the compressor declares no constant.
+    Errors: UsageError where the compressor declares no constant, fails, returns another shape or NaN, or gives two answers for one
+    vector and one state of the generator.
 
     >>> from verify_rates.solvers.compressors import TopK
     >>> check_compressor(TopK(3), 10, np.random.default_rng(0))
     []
     """
+    if isinstance(compressor, str):
+        from verify_rates.solvers.compressors import get_compressor
+
+        compressor = get_compressor(compressor)
+    rng = rng or np.random.default_rng(0)
     constants = compressor.constants(d)
     if not constants:
         raise UsageError(f"{compressor.name} declares none of delta, omega, Delta2.")
     trial = _Trial(compressor, d, rng)
     starts = list(_vectors(d, rng))
+    for v in starts:
+        repeats(f"compressor {compressor.name}", *(compressor(v[None].copy(), [np.random.default_rng(1)]) for _ in range(2)))
     found = _structure(trial, starts)
     if found:
         return found  # errors of wrong shape or NaN have no constant to be measured
@@ -78,7 +88,7 @@ def check_compressor(compressor: Any, d: int, rng: np.random.Generator) -> list[
         found += _worst(trial, key, value, starts, level)
     if "omega" in constants:
         found += _bias(trial, constants["omega"], starts, level)
-    return found + _kernel(trial, starts)
+    return found + (_kernel(trial, starts) if kernel else [])
 
 
 @dataclass

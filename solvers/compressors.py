@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from verify_rates.solvers.method import UsageError, nearest
-from verify_rates.solvers.words import Unsupported
+from verify_rates.solvers.method import UsageError, home, nearest
+from verify_rates.solvers.own import called, reads, vectors
 
 FLOAT_BITS = 32
 _REGISTRY: dict[str, type[BaseCompressor]] = {}
@@ -110,6 +110,8 @@ class BaseCompressor(ABC):
 
 
 def _home(cls: type) -> str:
+    if cls.__module__ == "__main__":
+        return "__main__"
     return getattr(cls, "_source", None) or inspect.getsourcefile(cls) or ""
 
 
@@ -325,49 +327,52 @@ class _Custom(BaseCompressor):
 
     def rows(self, v: Any, gens: Sequence[np.random.Generator], xp: Any) -> Any:
         host = v if xp is np else np.from_dlpack(v, device="cpu")
-        out = np.stack([type(self).one(host[i].copy(), gens[i], *self._values) for i in range(host.shape[0])])
-        if out.shape != host.shape:
-            raise UsageError(f"compressor {self.name} must return a vector of d = {host.shape[1]} entries, not of shape {out.shape[1:]}.")
-        return xp.asarray(out)
+        what = f"compressor {self.name}"
+        out = [called(what, type(self).one, row.copy(), gen, *self._values) for row, gen in zip(host, gens, strict=False)]
+        return xp.asarray(np.stack([vectors(what, m, row.shape, row) for m, row in zip(out, host, strict=True)]))
 
     def classes(self, d: int) -> dict[str, float]:
-        found = {key: float(rule(d, *self._values) if callable(rule) else rule) for key, rule in self.declared.items()}
+        found = {key: self._number(key, rule, d) for key, rule in self.declared.items()}
         for key, value in found.items():
             if not (value >= 0 and (key != "delta" or 0 < value <= 1)):
                 allowed = "in (0, 1]" if key == "delta" else "at least 0"
                 raise UsageError(f"{key} of {self.name} must be {allowed}, not {value!r} (d = {d}).")
         return found
 
+    def _number(self, key: str, rule: Any, first: Any) -> float:
+        given = called(f"{key} of {self.name}", rule, first, *self._values) if callable(rule) else rule
+        try:
+            return float(given)
+        except (TypeError, ValueError):
+            raise UsageError(f"{key} of {self.name} must be a number, not {given!r}.") from None
+
     def bits(self, d: int) -> float | None:
         rule = type(self).fixed_bits
-        return None if rule is None else float(rule(d, *self._values))
+        return None if rule is None else self._number("bits", rule, d)
 
     def message_bits(self, m: np.ndarray) -> float:
         rule: Any = type(self).data_bits
-        return super().message_bits(m) if rule is None else float(rule(m, *self._values))
+        return super().message_bits(m) if rule is None else self._number("message_bits", rule, m)
 
     def compiled(self) -> tuple[Any, np.ndarray]:
-        return _own_kernel(type(self), self._values), np.array([float(value) for value in self._values])
+        return _own_kernel(type(self), tuple(map(_number_type, self._values))), np.array([float(value) for value in self._values])
+
+
+def _number_type(value: Any) -> str:
+    return "bool" if isinstance(value, (bool, np.bool_)) else "int" if isinstance(value, (int, np.integer)) else "float"
 
 
 @lru_cache(maxsize=64)
-def _own_kernel(cls: type[_Custom], values: tuple[Any, ...]) -> Any:
-    from numba import njit
-
+def _own_kernel(cls: type[_Custom], types: tuple[str, ...]) -> Any:
+    """One kernel for all values of the parameters, which it reads from ``params``."""
+    from verify_rates.solvers.engine.own_kernels import compiled, fixed
     from verify_rates.solvers.engine.signatures import COMPRESS
 
-    one, size = njit(cls.one), njit(cls.data_bits or cls.fixed_bits)
-    by_data = cls.data_bits is not None
-
-    def kernel(v, params, gen, out):
-        out[:] = one(v.copy(), gen, *values)
-        return float(size(out, *values) if by_data else size(v.size, *values))
-
-    try:
-        return njit(COMPRESS, nogil=True)(kernel)
-    except Exception as error:  # lowering fails with errors of any type
-        why = " ".join(str(error).split())[:300]
-        raise Unsupported(f"compiled run of {cls.name!r}: Numba cannot compile the function; use the array engine ({why})") from None
+    values = "".join(f", {kind}(params[{j}])" for j, kind in enumerate(types))
+    space = {"one": compiled(cls.one), "size": compiled(cls.data_bits or cls.fixed_bits)}
+    measured = "out" if cls.data_bits is not None else "v.size"
+    exec(f"def kernel(v, params, gen, out):\n    out[:] = one(v.copy(), gen{values})\n    return float(size({measured}{values}))", space)
+    return fixed(COMPRESS, space["kernel"], f"compressor {cls.name!r}")
 
 
 def compressor(
@@ -381,6 +386,7 @@ def compressor(
 ) -> Callable[[Callable[..., Any]], type[BaseCompressor]]:
     """Make a compressor of one's own from a function of one row, ``f(v, gen, *parameters) -> (d,)``, with its declared class.
 
+    A compressor that reads its generator ``gen`` is random; one that does not must give one answer a vector.
     ``E||C(v) - v||^2`` is at most ``(1 - delta) ||v||^2`` (contractive), ``omega ||v||^2`` with ``E C(v) = v`` (unbiased), or
     ``Delta2`` (absolute); :func:`check_compressor` looks for vectors that violate what is declared.
 
@@ -414,7 +420,7 @@ def compressor(
         title = name or f.__name__
         extra = list(inspect.signature(f).parameters.values())[2:]
         space = {
-            **{"name": title, "one": staticmethod(f), "declared": declared, "_source": inspect.getsourcefile(f) or ""},
+            **{"name": title, "one": staticmethod(f), "declared": declared, "_source": home(f), "random": reads(f, 1)},
             **{"fixed_bits": staticmethod(bits) if bits else None, "data_bits": staticmethod(message_bits) if message_bits else None},
             **{"__doc__": inspect.getdoc(f), "__module__": f.__module__},
         }

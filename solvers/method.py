@@ -30,6 +30,17 @@ def nearest(name: str, known: Iterable[str], what: str) -> UsageError:
     return UsageError(f"unknown {what} {name!r}; {hint}")
 
 
+def home(fn: Any) -> str:
+    """Where a function was defined: its file, or "__main__" for a notebook or a session, where every cell may define it anew.
+
+    >>> home(nearest).endswith("method.py")
+    True
+    """
+    fn = inspect.unwrap(getattr(fn, "py_func", fn))
+    code = getattr(fn, "__code__", None)
+    return "__main__" if getattr(fn, "__module__", "") == "__main__" or code is None else code.co_filename
+
+
 @dataclass(frozen=True)
 class Method:
     """A distributed optimisation method, written once.
@@ -138,7 +149,7 @@ def method(
             if not isinstance(kind, Kind):
                 raise UsageError(f"field {fieldname!r} of {made.name} must be annotated Shared, PerWorker, SharedQueue or PerWorkerQueue.")
         known = _REGISTRY.get(made.name)
-        if known is not None and inspect.getsourcefile(known.step) != inspect.getsourcefile(step):
+        if known is not None and home(known.step) != home(step):
             raise UsageError(f"a method named {made.name!r} exists already; choose another name.")
         _REGISTRY[made.name] = made
         return made

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -11,8 +12,9 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from verify_rates.solvers.compressors import read_value, split_spec
-from verify_rates.solvers.method import UsageError, nearest
+from verify_rates.solvers.compressors import _kind, read_value, split_spec
+from verify_rates.solvers.method import UsageError, home, nearest
+from verify_rates.solvers.own import called
 
 RTOL_MATRIX = 1e-12  # symmetry and row sums: n roundings of entries of size 1, n up to some thousands
 RTOL_SPECTRUM = 1e-10  # eigvalsh is backward stable: n eps ||W||, n up to some thousands, with room for the eigenvalue 1 itself
@@ -229,6 +231,39 @@ GRAPHS: dict[str, Callable[..., nx.Graph]] = {
 _PARAMETERS: dict[str, dict[str, type]] = {"grid": {"rows": int}, "torus": {"rows": int}, "erdos_renyi": {"p": float, "seed": int}}
 
 
+_OWN: dict[str, Callable[..., Any]] = {}  # of the user's files; the names are in GRAPHS too
+
+
+def topology(make: Callable[..., Any]) -> Callable[..., Any]:
+    """Register a topology of one's own under the function's name: of n workers it makes a graph or a mixing matrix.
+
+    Parameters
+    ----------
+    make : ``make(n, *parameters)`` returns what :func:`get_topology` takes: a networkx graph or a list of edges on 0..n-1 (mixed
+        with Metropolis weights unless ``mixing`` says otherwise), or a symmetric doubly stochastic (n, n) matrix.  It must return
+        the same each time; parameters are numbers, annotated ``int``, ``bool`` or ``float``.
+
+    Errors: UsageError for a taken name or a function without n; what it returns is checked where it is used.
+
+    >>> @topology
+    ... def wheel(n, spokes: int = 1):
+    ...     return [(0, i) for i in range(1, n)] + [(i, i % (n - 1) + 1) for i in range(1, n)]
+    >>> get_topology("wheel", 5).name
+    'wheel(mixing=metropolis)'
+    >>> del GRAPHS["wheel"], _OWN["wheel"], _PARAMETERS["wheel"]
+    """
+    name, parameters = make.__name__, list(inspect.signature(make).parameters.values())
+    if not name.isidentifier():
+        raise UsageError("a topology is a function with a name, the one by which it is found, not a lambda.")
+    if not parameters:
+        raise UsageError(f"topology {name} must be a function of n, the number of workers, such as {name}(n).")
+    if name in GRAPHS and (name not in _OWN or home(_OWN[name]) != home(make)):
+        raise UsageError(f"a topology named {name!r} exists already; choose another name.")
+    GRAPHS[name] = _OWN[name] = make
+    _PARAMETERS[name] = {p.name: _kind(p.annotation) for p in parameters[1:]}
+    return make
+
+
 def topologies() -> list[str]:
     """Names of the graphs that :func:`get_topology` knows.
 
@@ -290,15 +325,35 @@ def _named(text: str, n: int | None, mixing: str | None) -> Topology:
     chosen = texts.pop("mixing", None)
     if mixing is not None and chosen not in (None, mixing):
         raise UsageError(f"topology {text!r} and mixing={mixing!r} name two mixing matrices; give one.")
-    chosen = mixing or chosen or "metropolis"
+    given_mixing = mixing or chosen
+    chosen = given_mixing or "metropolis"
     n = 8 if n is None and name == "matcha8" else n
     if n is None:
         raise UsageError(f"topology {name} needs the number of workers n.")
     values = {key: read_value(name, key, value, kinds[key]) for key, value in texts.items()}
+    if name in _OWN:
+        return _own(name, int(n), values, given_mixing)
     full = ", ".join([*(f"{key}={value}" for key, value in values.items()), f"mixing={chosen}"])
     graph = GRAPHS[name](int(n), **values)
     graph.add_nodes_from(range(n))
     return _from_graph(f"{name}({full})", graph, chosen)
+
+
+def _own(name: str, n: int, values: dict[str, Any], mixing: str | None) -> Topology:
+    """What a user's function makes, under its name; UsageError where it fails, or where a second call makes something else."""
+    first, second = (called(f"topology {name}", _OWN[name], n, **values) for _ in range(2))
+    try:
+        made, again = get_topology(first, mixing=mixing), get_topology(second, mixing=mixing)
+    except UsageError as error:
+        raise UsageError(f"topology {name} does not make one for n = {n}: {error}") from None
+    if made.n != n:
+        raise UsageError(f"topology {name} was asked for n = {n} workers but makes {made.n}.")
+    if not np.array_equal(made.W, again.W):
+        raise UsageError(f"topology {name} makes another graph each time; take a seed as a parameter, as in {name}(n, seed: int = 0).")
+    options = [f"{key}={value}" for key, value in values.items()]
+    if not isinstance(first, (np.ndarray, Topology)):
+        options.append(f"mixing={mixing or 'metropolis'}")
+    return Topology(f"{name}({', '.join(options)})" if options else name, made.W, made.graph)
 
 
 def _from_graph(name: str, graph: nx.Graph, mixing: str) -> Topology:

@@ -42,7 +42,10 @@ class Front(click.Group):
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader has gone; what is buffered has no other way out
             code = BROKEN_PIPE
         except Exception as e:  # the last resort: the user gets a sentence, the developer a file
-            code = self._internal(e)
+            from verify_rates.solvers.own import fault
+
+            sentence = fault(e)
+            code = self._usage(sentence) if sentence else self._internal(e)
         sys.exit(code if isinstance(code, int) else 0)
 
     @staticmethod
@@ -363,6 +366,8 @@ def show(name, files, as_json):
 @click.option("--n", type=WORKERS, default="any", show_default=True, help="Workers; any means every n >= 2 at once.")
 @click.option("--delta", type=NUMBER, help="The compressor is contractive: E||C(v)-v||^2 <= (1-delta)||v||^2.")
 @click.option("--Delta2", "Delta2", type=NUMBER, help="The compressor is absolute: E||C(v)-v||^2 <= Delta2.")
+@click.option("--compressor", help="In their place the class that a compressor declares in dimension --d, as 'topk(k=10)'.")
+@click.option("--d", type=COUNT, help="Dimension, for the constants of --compressor.")
 @click.option("--mixing", type=NUMBER, help="Bound on the absolute eigenvalues of the mixing matrix on deviations.")
 @click.option(
     "--zeta2-star", type=NUMBER, default=0.0, show_default=True, help="Heterogeneity mean_i ||grad f_i(x*)||^2 (0: common minimiser)."
@@ -374,7 +379,7 @@ def show(name, files, as_json):
 @click.option("--solver", default="CLARABEL", show_default=True, help="CLARABEL, or cvxpy:NAME.")
 @FROM
 @AS_JSON
-def worst_case(method, pairs, delta, Delta2, files, as_json, **given):
+def worst_case(method, pairs, delta, Delta2, compressor, files, as_json, **given):
     """The exact worst case of METHOD over a class of functions, for example: worst-case gd gamma=1/L --steps 5 --L 2.
 
     Exits with 4 when the solver could not settle it.
@@ -385,6 +390,11 @@ def worst_case(method, pairs, delta, Delta2, files, as_json, **given):
     from verify_rates.theory.worst_case.solve import worst_case as solve
 
     classes = {k: v for k, v in (("delta", delta), ("Delta2", Delta2)) if v is not None}
+    if compressor is not None:
+        if classes:
+            raise UsageError("--compressor takes the place of --delta and --Delta2; give either.")
+        classes = _class_of(compressor, given["d"])
+        delta = classes.get("delta")
     known = {"L": given["L"], "mu": given["mu"], **classes} | ({"eps": 1 - delta} if delta is not None else {})
     known |= {} if given["n"] == "any" else {"n": given["n"]}
     given |= {k: _measure(given[k], modules) for k in ("measure", "initial")}
@@ -395,6 +405,19 @@ def worst_case(method, pairs, delta, Delta2, files, as_json, **given):
         click.echo(str(found))
         _print_facts({"solver": f"{found.solver} {found.solver_version}, {found.status}, {found.seconds:.2g} s", **found.statement})
     return 4 if found.status in ("failed", "inaccurate") else 0
+
+
+def _class_of(spec: str, d: int | None) -> dict[str, float]:
+    """The constants with which a worst case can be found, of a compressor in dimension d."""
+    from verify_rates.solvers.compressors import get_compressor
+
+    compressor = get_compressor(spec)
+    if d is None:
+        raise UsageError(f"the constants of compressor {compressor.name!r} depend on the dimension; give --d.")
+    known = {k: v for k, v in compressor.constants(d).items() if k in ("delta", "Delta2")}
+    if not known:
+        raise UsageError(f"compressor {compressor.name!r} is neither contractive nor absolute, so no worst case is known for its class.")
+    return known
 
 
 def _measure(name: str, modules: Sequence[Any]) -> Any:

@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 from verify_rates.solvers.kinds import check_kinds
@@ -52,6 +53,11 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         return dataclasses.asdict(self)
+
+
+def _doc(thing: Any) -> str:
+    """Its docstring; of a user's problem, that of its value."""
+    return thing.doc if hasattr(thing, "home") else inspect.getdoc(thing) or ""
 
 
 def _first_line(doc: str | None) -> str:
@@ -229,9 +235,11 @@ def _problem_rows(extra: Iterable[Any]) -> list[Row]:
     from verify_rates.problems import problems
 
     def options(p: Any) -> str:
+        if hasattr(p, "home"):
+            return f"n = {p.n}, d = {p.d}"
         return ", ".join(f.name for f in dataclasses.fields(p) if f.init) if isinstance(p, type) and dataclasses.is_dataclass(p) else "-"
 
-    return [{"name": name, "options": options(p), "what": _first_line(inspect.getdoc(p))} for name, p in problems().items()]
+    return [{"name": name, "options": options(p), "what": _first_line(_doc(p))} for name, p in problems().items()]
 
 
 def _topology_rows(extra: Iterable[Any]) -> list[Row]:
@@ -241,7 +249,13 @@ def _topology_rows(extra: Iterable[Any]) -> list[Row]:
 
 
 def _measure_rows(extra: Iterable[Any]) -> list[Row]:
-    return [{"name": name, "what": _first_line(m.__doc__)} for name, m in MEASURES.items()]
+    return [{"name": name, "what": _first_line(m.__doc__)} for name, m in _measures(extra).items()]
+
+
+def _measures(extra: Iterable[Any]) -> dict[str, Any]:
+    """The package's, and those that claims of the user's modules are about."""
+    used = (f for module in extra for c in collect(module) for f in (c.measure, c.initial) if callable(f))
+    return {**MEASURES, **{f.__name__: f for f in used}}
 
 
 _ROWS: dict[str, Callable[[Iterable[Any]], list[Row]]] = {
@@ -325,7 +339,13 @@ def _show_class(kind: str, name: str, thing: Any) -> Entry:
     options = {}
     if inspect.isclass(thing) and dataclasses.is_dataclass(thing):
         options = {f.name: _default(f) for f in dataclasses.fields(thing) if f.init}
-    return Entry(kind, name, inspect.getdoc(thing) or "", options, source=_source(thing))
+    return Entry(kind, name, _doc(thing), options, source=_source(getattr(thing, "one", thing)))  # one: a user's compressor
+
+
+def _show_own_problem(name: str, p: Any) -> Entry:
+    declared = {k: str(v) for k, v in p.constants._asdict().items() if v is not None and k != "x_star"}
+    facts = {"workers n": str(p.n), "dimension d": str(p.d), "noise": str(p.noise), "made in": Path(p.home).name, **declared}
+    return Entry("problem", name, _doc(p), facts, source="\n".join(map(_source, (p.value_function, p.gradient_function))))
 
 
 def _default(f: Any) -> str:
@@ -337,6 +357,10 @@ def _named(extra: tuple[Any, ...]) -> dict[str, dict[str, Callable[[], Entry]]]:
     from verify_rates.solvers.compressors import compressors
     from verify_rates.solvers.topologies import GRAPHS
 
+    known = problems()
+    own = {name: p for name, p in known.items() if hasattr(p, "home")}
+    shipped = {name: p for name, p in known.items() if name not in own}
+
     def classes(kind: str, found: dict[str, Any]) -> dict[str, Callable[[], Entry]]:
         return {name: partial(_show_class, kind, name, thing) for name, thing in found.items()}
 
@@ -345,9 +369,9 @@ def _named(extra: tuple[Any, ...]) -> dict[str, dict[str, Callable[[], Entry]]]:
         "claim": {name: partial(_show_claim, c) for name, c in claims(*extra).items()},
         "paper": {name: partial(_show_paper, name, module) for name, module in _papers().items()},
         "compressor": classes("compressor", compressors()),
-        "problem": classes("problem", problems()),
+        "problem": classes("problem", shipped) | {name: partial(_show_own_problem, name, p) for name, p in own.items()},
         "topology": classes("topology", GRAPHS),
-        "measure": classes("measure", MEASURES),
+        "measure": classes("measure", _measures(extra)),
     }
 
 

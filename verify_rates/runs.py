@@ -358,7 +358,13 @@ def check_moments(claim: Claim, point: Point, *, seed: int) -> Check | None:
         start = np.zeros(problem.d) if made["x0"] is None else np.asarray(made["x0"], float)
         spectrum, x0, x_star, offsets = problem.modes(start)
         measures = [measure_from(m) for m in (made["measure"], made["initial"]) if m is not None]
-        given = {"x_star": x_star, "sigma2": problem.sigma2, "n": problem.n, "offsets": offsets, "W": None if topology is None else topology.W}
+        given = {
+            "x_star": x_star,
+            "sigma2": problem.sigma2,
+            "n": problem.n,
+            "offsets": offsets,
+            "W": None if topology is None else topology.W,
+        }
         found = reading.moments(made["steps"], spectrum, x0, measures=measures, **given).values
     except (NotApplicable, Unsupported, Broken):
         return None

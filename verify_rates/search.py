@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from verify_rates.runs import NotApplicable, bound_at, check_run, execute, recipe
+from verify_rates.runs import NotApplicable, bound_at, broken, check_run, execute, recipe
 from verify_rates.solvers.method import nearest
 from verify_rates.theory.claims import Claim, Point
+from verify_rates.trust import Broken
 from verify_rates.verdicts import LEVEL, Check
 
 # Ranges of what is searched, in logarithms; positions are of size 1 and L is 1, which units allow.
@@ -39,7 +40,10 @@ def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: i
     for i in range(budget):
         near = best if i >= budget // 2 else None
         point = _draw(claim, family, rest[i % len(rest)] if near is None else near, rng, near, width)
-        value = _ratio(claim, point, seed)
+        try:
+            value = _ratio(claim, point, seed)
+        except Broken as why:
+            return broken("search", claim, point, why)
         if value > ratio:
             best, ratio = point, value
         elif near is not None:

@@ -16,6 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from verify_rates.solvers.engine.cache import function_key
 from verify_rates.solvers.engine.cache import root as cache_folder
 from verify_rates.solvers.method import UsageError, methods
 from verify_rates.theory.claims import Claim
@@ -74,11 +75,36 @@ def _user_files(claim: Claim) -> list[Path]:
     return sorted({s for start in starts if start.is_file() for s in local_sources(start)})
 
 
+def _objects(claim: Claim) -> dict[str, str]:
+    """Hashes of the functions, with the arrays that they read, of the user's objects that the claim's runs name."""
+    from verify_rates.problems import problems
+    from verify_rates.solvers.compressors import _Custom, compressors, split_spec
+    from verify_rates.solvers.topologies import _OWN
+
+    found: dict[str, str] = {}
+
+    def add(name: str, *functions: Any) -> None:
+        found[name] = " ".join(function_key(f) for f in functions if f is not None)
+
+    for point in claim.runs:
+        names = {what: split_spec(v, what)[0] for what in ("compressor", "topology") if isinstance(v := point.get(what), str)}
+        problem, made = problems().get(str(point["problem"].get("name"))), compressors().get(names.get("compressor", ""))
+        if hasattr(problem, "home"):
+            add(f"problem {problem.name}", problem.value_function, problem.gradient_function)
+            found[f"constants of {problem.name}"] = repr([getattr(c, "tolist", lambda c=c: c)() for c in problem.declared])
+        if made is not None and issubclass(made, _Custom):
+            add(f"compressor {made.name}", made.one, made.fixed_bits, made.data_bits)
+        if names.get("topology") in _OWN:
+            add(f"topology {names['topology']}", _OWN[names["topology"]])
+    return found
+
+
 def key(claim: Claim, *, suite: str, seed: int, data: str | Path | None = None, files: tuple[str | Path, ...] = ()) -> str:
     """The name of a claim's entry: a hash of all that its verdict depends on.
 
     That is the package's sources, the versions, the claim's record, the user's files (``files``, and those of its method and
-    measures) with the neighbours they import, the suite, the seed and the data file's bytes.
+    measures) with the neighbours they import, the functions of the user's problems, compressors and topologies with the arrays that
+    they read (which may come from files of data), the suite, the seed and the data file's bytes.
     """
     given = sorted({s for f in files for s in local_sources(f)})
     parts = {
@@ -87,6 +113,7 @@ def key(claim: Claim, *, suite: str, seed: int, data: str | Path | None = None, 
         "versions": versions(),
         "claim": _record(claim),
         "files": digest(sorted({*given, *_user_files(claim)})),
+        "objects": _objects(claim),
         "suite": suite,
         "seed": seed,
         "data": _file_digest(Path(data)) if data is not None else None,

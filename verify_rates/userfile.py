@@ -7,9 +7,10 @@ import hashlib
 import importlib.util
 import sys
 import traceback
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from verify_rates.solvers.method import UsageError, methods
 
@@ -47,6 +48,7 @@ def load(path: str | Path) -> ModuleType:
     known = _LOADED.get(file)
     if known is not None and known[0] == stamp:
         return known[1]
+    _LOADED.pop(file, None)
     _forget(sources)
     methods()  # the package's own come first, so that a name the user takes twice is refused at the user's line
     before = set(sys.modules)
@@ -127,10 +129,23 @@ def _neighbour(folder: Path, name: str) -> list[Path]:
 
 
 def _forget(sources: list[Path]) -> None:
-    """Drop neighbours that were imported before, so that an edited one is read anew."""
+    """Drop neighbours that were imported before, so that an edited one is read anew, and all names that these files have given."""
+    from verify_rates.problems.base import FAMILIES
+    from verify_rates.solvers import compressors, method, topologies
+
     files = {str(s) for s in sources}
     for name in [n for n in _NEIGHBOURS if getattr(sys.modules.get(n), "__file__", None) in files]:
         del sys.modules[name]
+    registries: tuple[tuple[dict[str, Any], Callable[[Any], str]], ...] = (
+        (method._REGISTRY, lambda m: method.home(m.step)),
+        (compressors._REGISTRY, compressors._home),
+        (FAMILIES, lambda p: getattr(p, "home", "")),
+        (topologies.GRAPHS, method.home),
+        (topologies._OWN, method.home),
+    )
+    for registry, home in registries:
+        for name in [n for n, thing in registry.items() if home(thing) in files]:
+            del registry[name]
 
 
 def _run(file: Path) -> ModuleType:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from verify_rates.theory.claims import Claim
+from verify_rates.trust import BROKEN
 
 SCHEMA_VERSION = 1
 
@@ -198,14 +199,17 @@ def outcome(c: Check, factor: float = 1.0) -> Verdict:
 def judge(claim: Claim, checks: list[Check], factor: float = 1.0) -> Verdict:
     """The verdict on a claim from its checks, its bound multiplied by ``factor``.
 
-    One refutation refutes.  Where the exact value over the class is computed, every such check has to prove the bound;
-    else all runs have to be consistent.  A check that says nothing never helps.
+    One refutation refutes.  A wrong declaration of a user's object leaves nothing better than inconclusive.  Where the exact
+    value over the class is computed, every such check has to prove the bound; else all runs have to be consistent.  A check
+    that says nothing never helps.
     """
     if claim.not_checkable:
         return Verdict.NOT_CHECKABLE
     said = [(c, outcome(c, factor)) for c in checks if c.status != "not applicable"]
     if any(o is Verdict.REFUTED for _, o in said):
         return Verdict.REFUTED
+    if any(c.status.startswith(BROKEN) for c, _ in said):
+        return Verdict.INCONCLUSIVE
     exact = [o for c, o in said if c.proves or c.kind == "worst case"]
     decisive = exact or [o for _, o in said]
     if not decisive or any(o is Verdict.INCONCLUSIVE for o in decisive):

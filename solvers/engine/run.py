@@ -18,6 +18,7 @@ from verify_rates.solvers.engine.plan import Plan, Trial
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
+from verify_rates.solvers.own import blamed, is_own, repeats
 
 ENGINES = {"numba": None, "numpy": "numpy", "cupy": "cupy"}  # name -> array namespace
 TRACKS = ("mean", "best", "average")
@@ -81,13 +82,15 @@ def simulate(
     >>> int(h.steps[-1]), bool(h.values["distance"][0, -1] < h.values["distance"][0, 0])
     (50, True)
     """
-    plan = make_plan(method, problem, hyper, steps, compressor, topology, x0, measures, every, track, keep_states)
+    with blamed():
+        plan = make_plan(method, problem, hyper, steps, compressor, topology, x0, measures, every, track, keep_states)
     trials = _trials(seeds)
     pairs = [(_whole(seed, "seed", 0), trial) for trial in trials]
     jobs = None if jobs is None else _whole(jobs, "jobs", 1)
     run = _engine(engine)
     began = time.perf_counter()
-    done, notes = run(plan, pairs, jobs, progress)
+    with blamed():
+        done, notes = run(plan, pairs, jobs, progress)
     notes |= {"seconds": time.perf_counter() - began, "seed": seed, "trials": trials}
     return _history(plan, done, _settings(plan, engine) | notes)
 
@@ -110,6 +113,7 @@ def make_plan(method, problem, hyper, steps, compressor=None, topology=None, x0=
     plan = Plan(
         method, problem, compressor, topology, _table(method, h, steps), tau, start, steps, records, _named(measures), track, keep_states
     )
+    _try_own(plan)
     _try_measures(plan)
     return plan
 
@@ -203,6 +207,23 @@ def _named(measures: Any) -> dict[str, Callable[..., Any]]:
     if len(named) < len(functions):
         raise UsageError(f"two measures have the same name; the names are {', '.join(f.__name__ for f in functions)}.")
     return named
+
+
+def _try_own(plan: Plan) -> None:
+    """What is the user's, twice at the start: where it fails, or draws from anywhere but its generator, is told before the run."""
+    from verify_rates.solvers.engine.arrays import state_of, world_of
+    from verify_rates.solvers.engine.plan import generators
+
+    if is_own(plan.problem):
+        gens = (generators(plan.n, 0, 0)[0] for _ in range(2))
+        repeats(f"the gradient of {plan.problem.name}", *(plan.problem.grads(plan.x0, g) for g in gens))
+    if is_own(plan.compressor):
+        v = np.linspace(-1.0, 2.0, plan.n * plan.d).reshape(plan.n, plan.d)
+        repeats(f"compressor {plan.compressor.name}", *(plan.compressor(v.copy(), generators(plan.n, 0, 0)[0]) for _ in range(2)))
+    if not plan.method.step.__module__.startswith("verify_rates."):
+        states = (plan.method.step(state_of(plan, plan.start()), world_of(plan, (0, 0)), plan.hyper(0), 0) for _ in range(2))
+        for name, first, second in zip(plan.method.state._fields, *states, strict=True):
+            repeats(f"{name} of {plan.method.name}", first, second)
 
 
 def _try_measures(plan: Plan) -> None:
