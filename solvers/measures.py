@@ -24,6 +24,11 @@ def grad_norm(s, w, h):
     return sqnorm(w, mean(w, grad(w, consensus(w, s.x))))
 
 
+def average_gap(s, w, h):
+    """``f(a) - f*`` at the average that the method itself keeps."""
+    return gap(w, consensus(w, s.a))
+
+
 def error_energy(s, w, h):
     """``mean_i ||e_i||^2`` of the error memories."""
     return sqnorm(w, s.e)
@@ -52,7 +57,8 @@ def ef21_lyapunov(s, w, h):
 
 
 MEASURES: dict[str, Callable[..., Any]] = {
-    f.__name__: f for f in (distance, function_gap, grad_norm, error_energy, consensus_error, pair_distance, ef_lyapunov, ef21_lyapunov)
+    f.__name__: f
+    for f in (distance, function_gap, average_gap, grad_norm, error_energy, consensus_error, pair_distance, ef_lyapunov, ef21_lyapunov)
 }
 
 

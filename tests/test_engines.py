@@ -54,7 +54,7 @@ PROBLEMS = {
     "one_minus_cos": [{"n": 3, "d": 5, "shift": 0.5, "sigma2": 0.01}],
 }
 OPTIONS = {"topk": "topk(k=2)", "randk": "randk(k=2)", "qsgd": "qsgd(levels=4)", "hard_threshold": "hard_threshold(lam=0.05)"}
-HYPER = {"gamma": 0.05, "H": 3, "tau": 2, "beta": 0.4, "eta": 0.3}
+HYPER = {"gamma": 0.05, "H": 3, "tau": 2, "beta": 0.4, "eta": 0.3, "p": 0.3}
 
 
 def families():
@@ -71,7 +71,7 @@ def own_compressors():
 
 
 def hyper_of(method):
-    return {name: HYPER[name] for name in method.hyper._fields}
+    return {name: HYPER[name] for name in method.hyper._fields if name in HYPER or name not in method.hyper._field_defaults}
 
 
 def parts(history):

@@ -571,13 +571,13 @@ def _unpacking(plan: Plan) -> list[str]:
     for name, kind in plan.method.kinds.items():
         shape, size = _FIELD[kind]
         start, end = end, f"end_{name}"
-        lines += [f"{end} = {start} + {size}", f"{name} = flat[{start}:{end}]{shape}"]
+        lines += [f"{end} = {start} + {size}", f"field_{name} = flat[{start}:{end}]{shape}"]
     values = ", ".join(f"int(row[{j}])" if whole else f"row[{j}]" for j, whole in enumerate(plan.whole))
-    return [*lines, f"s = State({', '.join(plan.method.state._fields)})", f"h = Hyper({values})"]
+    return [*lines, f"s = State({', '.join(f'field_{name}' for name in plan.method.state._fields)})", f"h = Hyper({values})"]
 
 
 def _step_source(plan: Plan) -> str:
-    stores = [f"store(r.{name}, out[end_{name} - {name}.size : end_{name}])" for name in plan.method.state._fields]
+    stores = [f"store(r.{name}, out[end_{name} - field_{name}.size : end_{name}])" for name in plan.method.state._fields]
     body = [*_unpacking(plan), "r = inner(s, w, h, w.t)", *stores]
     return "\n    ".join(["def outer(flat, w, row, out):", *body])
 
