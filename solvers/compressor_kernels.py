@@ -8,9 +8,11 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from verify_rates.solvers.chunks import largest_divisor, sampled_selection
 from verify_rates.solvers.engine.signatures import COMPRESS
 
 FLOAT_BITS = 32.0  # payload of one number
+divisor, selection = njit(largest_divisor), njit(sampled_selection)
 
 
 @njit(cache=True, nogil=True)
@@ -131,3 +133,72 @@ def hard_threshold(v, params, gen, out):
         out[i] = v[i] if keep else 0.0
         kept += keep
     return kept * (FLOAT_BITS + index_bits(v.size))
+
+
+@njit(cache=True, nogil=True)
+def block_topk_into(v, k, s, out):
+    for c in range(0, v.size, s):
+        level = kth_largest(np.abs(v[c : c + s]), k)
+        surplus = -k
+        for i in range(c, c + s):
+            small = abs(v[i]) < level
+            surplus += not small
+            out[i] = 0.0 if small else v[i]
+        for i in range(c + s - 1, c - 1, -1):
+            if surplus <= 0:
+                break
+            if abs(v[i]) == level:
+                out[i] = 0.0
+                surplus -= 1
+    return v.size // s * k * (FLOAT_BITS + index_bits(s))
+
+
+@njit(COMPRESS, cache=True, nogil=True)
+def block_topk(v, params, gen, out):
+    return block_topk_into(v, int(params[0]), divisor(v.size, int(params[1])), out)
+
+
+@njit(COMPRESS, cache=True, nogil=True)
+def dct_topk(v, params, gen, out):
+    s = divisor(v.size, int(params[1]))
+    basis, coded, kept = np.empty((s, s)), np.zeros(v.size), np.empty(v.size)
+    for k in range(s):
+        for j in range(s):
+            basis[k, j] = np.sqrt((1 if k == 0 else 2) / s) * np.cos(np.pi * (j + 0.5) * k / s)
+    for i in range(v.size):
+        for k in range(s):
+            coded[i - i % s + k] += basis[k, i % s] * v[i]
+    bits = block_topk_into(coded, int(params[0]), s, kept)
+    out[:] = 0.0
+    for i in range(v.size):
+        if kept[i] != 0.0:
+            for j in range(s):
+                out[i - i % s + j] += basis[i % s, j] * kept[i]
+    return bits
+
+
+@njit(COMPRESS, cache=True, nogil=True)
+def sampled_topk(v, params, gen, out):
+    kept, sent = selection(v, int(params[0]), params[1]), 0
+    for i in range(v.size):
+        out[i] = v[i] if kept[i] else 0.0
+        sent += out[i] != 0.0
+    return sent * (FLOAT_BITS + index_bits(v.size))
+
+
+@njit(COMPRESS, cache=True, nogil=True)
+def norm_sign(v, params, gen, out):
+    total = 0.0
+    for x in v:
+        total += x * x
+    scale = np.sqrt(total) / np.sqrt(v.size)
+    for i in range(v.size):
+        out[i] = scale if v[i] >= 0.0 else -scale
+    return FLOAT_BITS + v.size
+
+
+@njit(COMPRESS, cache=True, nogil=True)
+def sign(v, params, gen, out):
+    for i in range(v.size):
+        out[i] = 1.0 if v[i] >= 0.0 else -1.0
+    return 1.0 * v.size

@@ -531,3 +531,6 @@ def _parsed(text: str) -> BaseCompressor:
 
 def _kind(annotation: Any) -> type:
     return annotation if isinstance(annotation, type) else {"int": int, "bool": bool}.get(annotation, float)
+
+
+from verify_rates.solvers import block_compressors as block_compressors  # noqa: E402  registers them; they are made of the above

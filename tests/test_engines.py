@@ -66,7 +66,7 @@ def own_methods():
 
 
 def own_compressors():
-    named = {name: made for name, made in compressors().items() if made.__module__.startswith("verify_rates.")}
+    named = {name: made for name, made in compressors().items() if made.__module__ == "verify_rates.solvers.compressors"}
     return [get_compressor(OPTIONS.get(name, name)) for name in named] + [get_compressor("randk(k=2, scaled=True)")]
 
 
