@@ -5,6 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+
 from verify_rates import listing
 from verify_rates.listing import catalogue
 from verify_rates.solvers.method import UsageError

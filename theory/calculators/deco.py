@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from fractions import Fraction
 
 import numpy as np
 import sympy as sp
 
+from verify_rates.theory.calculators.lines import function, pace_of, printed
+from verify_rates.theory.calculators.streams import same_maximum
 from verify_rates.theory.evidence import Found, relative, trace
 from verify_rates.theory.symbols import holds, number, parse, parse_condition
 
@@ -117,6 +120,79 @@ def two_candidates(objective: str, seed: int) -> Found:
         best = min(phi(tau, delta) for tau, delta in hidden if delta > 0)
         wrong += min(phi(tau, delta) for tau, delta in chosen) > best * (1 + 1e-12)  # phi is a double
     return Found.count(wrong, cases)
+
+
+PACE = "Max(T_comp, T_tx, (T_comp + T_tx + lat)/(tau + 1))"  # deco.11, T_tx = delta*size/bw
+HIDDEN = "T_tx <= T_comp and tau*T_comp >= lat + T_tx"  # deco.12 with delta*size/bw = T_tx
+SYNCHRONOUS = "T_comp + T_tx + lat"  # deco.13
+
+
+def recursion(tau: int, T_comp: Fraction, T_tx: Fraction, lat: Fraction, steps: int) -> list[Fraction]:
+    """deco.11: the moments ``A[k]`` at which the averages arrive, exactly as the recursion is printed."""
+    C, E, A = Fraction(0), Fraction(0), []
+    for k in range(steps):
+        C = max(C, A[k - tau - 1] if k > tau else Fraction(0)) + T_comp
+        E = max(C, E) + T_tx
+        A.append(E + lat)
+    return A
+
+
+def _pace(tau: int, T_comp: Fraction, T_tx: Fraction, lat: Fraction) -> Fraction:
+    return function(PACE, "tau T_comp T_tx lat")(tau, T_comp, T_tx, lat)
+
+
+def _times(rng: np.random.Generator) -> tuple[Fraction, Fraction, Fraction]:
+    T_comp, T_tx, lat = (Fraction(int(v), 8) for v in rng.integers(0, 40, 3))
+    return T_comp + Fraction(1, 8), T_tx, lat
+
+
+def cycle_time(tau: int) -> Found:
+    """deco.11: the formula is that of the step function's time line, and the pace of the recursion in fractions."""
+    said, rng, cases = printed(PACE, tau=tau), np.random.default_rng([tau, 11]), 20
+    wrong = int(not same_maximum(pace_of("dd_ef_sgd", {"tau": tau}), said))
+    for _ in range(cases):
+        T_comp, T_tx, lat = _times(rng)
+        A = recursion(tau, T_comp, T_tx, lat, 120 * (tau + 1))
+        pace = _pace(tau, T_comp, T_tx, lat)
+        wrong += A[-1] - A[-1 - 12 * (tau + 1)] != 12 * (tau + 1) * pace
+    return Found.count(wrong, cases + 1, proves=True)
+
+
+def full_hiding(tau: int) -> Found:
+    """deco.12 on all small whole times: the recursion runs at the pace of the computation exactly where the claim says so."""
+    wrong = cases = 0
+    for T_comp, T_tx, lat in itertools.product(range(1, 4), range(5), range(7)):
+        A = recursion(tau, Fraction(T_comp), Fraction(T_tx), Fraction(lat), 80)
+        hidden = A[-1] - A[-1 - 12 * (tau + 1)] == 12 * (tau + 1) * T_comp
+        wrong += hidden != holds(parse_condition(HIDDEN), {"T_comp": T_comp, "T_tx": T_tx, "lat": lat, "tau": tau})
+        cases += 1
+    return Found.count(wrong, cases, proves=True)
+
+
+def synchronous(method: str) -> Found:
+    """deco.13: the time line of synchronous SGD."""
+    return Found.count(int(not same_maximum(pace_of(method, {}), printed(SYNCHRONOUS))), 1, proves=True)
+
+
+def time_to_accuracy(tau: int, T_comp: int, T_tx: int, lat: int, steps: int) -> Found:
+    """deco.14: when the last of ``steps`` averages has arrived, by the events of the step function, beside ``steps*T_iter``."""
+    from verify_rates.theory.timeline import timeline
+
+    costs = {"compute": float(T_comp), "latency": float(lat), "bandwidth": 8.0, "size": float(T_tx)}
+    line = timeline("dd_ef_sgd", {"tau": tau}, **costs, steps=steps)
+    took = max(e.arrives for e in line.events)  # whole numbers: no rounding
+    said = number(PACE, {"T_comp": T_comp, "T_tx": T_tx, "lat": lat, "tau": tau}) * steps
+    return Found(took, took, said, "==", proves=True, message=f"{steps} steps take {took:g} s, said are {said:g} s")
+
+
+def time_to_accuracy_repaired(tau: int) -> Found:
+    """The time of T steps lies between T*T_iter and (T-1)*T_iter + T_comp + T_tx + lat; equal to the former where tau = 0."""
+    wrong = cases = 0
+    for T_comp, T_tx, lat in itertools.product((Fraction(1), Fraction(3)), range(4), range(6)):
+        A, pace = recursion(tau, T_comp, Fraction(T_tx), Fraction(lat), 20), _pace(tau, T_comp, T_tx, lat)
+        wrong += sum(not k * pace <= took <= (k - 1) * pace + T_comp + T_tx + lat for k, took in enumerate(A, 1))
+        cases += len(A)
+    return Found.count(wrong, cases, proves=True)
 
 
 def energy_growth(factor: str, tau: int, tau_max: int, n: int, d: int, k: int, steps: int, seed: int) -> Found:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+from fractions import Fraction
 
 import networkx as nx
 import numpy as np
 
+from verify_rates.theory.calculators.lines import function, pace_of
 from verify_rates.theory.evidence import Found
 
 SIZE = 8
@@ -111,3 +113,56 @@ def existence(graph: str, share: float, seed: int) -> Found:
     curvature = eigenvalues[-1] ** 2 + 2 * noise
     measured = rho_of(Ls, p, eigenvalues[1] / curvature)
     return Found(measured, measured, 1 - eigenvalues[1] ** 2 / curvature, proves=True)
+
+
+# matcha.7 and matcha.8: a is t_match, q the sum of the activation probabilities, N the number of iterations.
+MATCHING = "lat + size/bw"
+EXPECTED = "a*q"
+RUNTIME = "N*(T_comp + a*q)"
+
+
+def _activations(p: list[Fraction]) -> list[tuple[Fraction, int]]:
+    """All activations with their probability and the number of matchings that take part."""
+    found = []
+    for on in itertools.product((0, 1), repeat=len(p)):
+        weight = Fraction(1)
+        for b, q in zip(on, p, strict=True):
+            weight *= q if b else 1 - q
+        found.append((weight, sum(on)))
+    return found
+
+
+def _probabilities(M: int, budget: Fraction, seed: int) -> list[Fraction]:
+    """Unequal ones, cut off at 1, that use at most the budget ``budget*M``."""
+    raw = [Fraction(int(v)) for v in np.random.default_rng([seed, M, 7]).integers(1, 9, M)]
+    return [min(Fraction(1), budget * M * v / sum(raw)) for v in raw]
+
+
+def communication_time(graph: str, budget: int) -> Found:
+    """matcha.7: the mean time of the active matchings, by enumeration, is ``t_match*sum_j p_j`` and within the budget (in tenths).
+
+    One matching is an exchange with one neighbour: its time is that of the step function's time line.
+    """
+    M, share = len(matchings(graph_of(graph))), Fraction(budget, 10)
+    p, t_match = _probabilities(M, share, budget), function(MATCHING, "lat size bw")(Fraction(1), Fraction(3), Fraction(2))
+    mean = sum(weight * count for weight, count in _activations(p)) * t_match
+    wrong = [mean != function(EXPECTED, "a q")(t_match, sum(p)), mean > share * M * t_match]
+    wrong.append(sum(w * c for w, c in _activations([Fraction(1)] * M)) * t_match != M * t_match)
+    one = pace_of("gossip_sgd", topology="path", n=2)
+    wrong.append(one.subs({s: {"T_comp": 0, "lat": 1, "T_tx": Fraction(3, 2)}[s.name] for s in one.free_symbols}) != t_match)
+    return Found.count(sum(map(bool, wrong)), len(wrong), proves=True)
+
+
+def runtime(graph: str, budget: int, steps: int) -> Found:
+    """matcha.8: mean seconds of ``steps`` iterations over all activations of all of them, as a distribution in fractions."""
+    p = _probabilities(len(matchings(graph_of(graph))), Fraction(budget, 10), budget)
+    T_comp, t_match = Fraction(2), Fraction(5, 2)
+    distribution = {Fraction(0): Fraction(1)}
+    for _ in range(steps):
+        later: dict[Fraction, Fraction] = {}
+        for (now, chance), (weight, count) in itertools.product(distribution.items(), _activations(p)):
+            end = now + T_comp + t_match * count
+            later[end] = later.get(end, Fraction(0)) + chance * weight
+        distribution = later
+    off = sum(t * q for t, q in distribution.items()) - function(RUNTIME, "N T_comp a q")(steps, T_comp, t_match, sum(p))
+    return Found.count(int(off != 0), 1, proves=True)

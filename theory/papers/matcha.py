@@ -73,4 +73,20 @@ CLAIMS = [
         source="MATCHA, Theorem 2",
         provenance="recalled",
     ),
+    Claim(
+        "matcha.7",
+        "Mean communication time of an iteration: t_match*sum_j p_j <= CB*M*t_match, M*t_match in full; t_match = lat + bytes/bw.",
+        kind="identity",
+        check=CALCULATOR + "communication_time",
+        grid=product(graph=("matcha8", "ring", "star"), budget=(1, 5, 10)),
+        source="derived",
+    ),
+    Claim(
+        "matcha.8",
+        "Mean time of a given number K of iterations: K*(T_comp + t_match*sum_j p_j).",
+        kind="identity",
+        check=CALCULATOR + "runtime",
+        grid=product(graph=("matcha8", "ring"), budget=(3, 6), steps=(1, 3)),
+        source="derived",
+    ),
 ]
