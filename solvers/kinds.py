@@ -88,6 +88,12 @@ class KindWorld(World):
     def log(self, v):
         return self._note("log", v, None, None)
 
+    def rescale(self, v, low, high):
+        return self._note("rescale", v, None, None)
+
+    def masked(self, v):
+        return self._note("masked", v, None, None)
+
     def _both(self, word: str, a: Any, b: Any) -> Token:
         """Two vectors of one kind."""
         self._note(word, a, None, None)

@@ -94,6 +94,12 @@ class World:
     def log(self, v: Any) -> Any:
         return self.refuse("log", NONLINEAR)
 
+    def rescale(self, v: Any, low: Any, high: Any) -> Any:
+        return self.refuse("rescale", NONLINEAR)
+
+    def masked(self, v: Any) -> Any:
+        return self.refuse("masked", "a random mask is known of single compressors, not of their class")
+
     def times(self, a: Any, b: Any) -> Any:
         return self.refuse("times", NONLINEAR)
 
@@ -172,7 +178,7 @@ def compress(w, v):
 
 
 def delay(w, q, v):
-    """First in, first out: store ``v``, return ``(queue, what was stored tau steps ago)`` (zeros in the first tau steps)."""
+    """First in, first out: store ``v``, return ``(queue, what was stored tau calls ago)`` (zeros in the first tau calls)."""
     return w.delay(q, v)
 
 
@@ -199,6 +205,16 @@ def sqrt(w, v):
 def log(w, v):
     """Entrywise natural logarithm."""
     return w.log(v)
+
+
+def rescale(w, v, low, high):
+    """Every vector scaled so that its Euclidean norm lies in ``[low, high]``; 0 stays 0."""
+    return w.rescale(v, low, high)
+
+
+def masked(w, v):
+    """``v`` on the coordinates of one random mask that all workers share: C of the vector of ones, by shared coins, times v."""
+    return w.masked(v)
 
 
 def times(w, a, b):
@@ -285,6 +301,6 @@ def consensus(w, x):
 
 
 STEP_WORDS = (grad, full_grad, grad_pair, mean, mean_sent, spread, gossip, compress, delay, chance, each, flip)
-STEP_WORDS += (sign, clip, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
+STEP_WORDS += (sign, clip, rescale, masked, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
 MEASURE_WORDS = (optimum, gap, sqnorm, consensus)
 WORDS = {f.__name__: f for f in STEP_WORDS + MEASURE_WORDS}

@@ -7,6 +7,7 @@ import pytest
 
 from verify_rates.problems import get_problem
 from verify_rates.solvers.chunks import dct_basis, largest_divisor
+from verify_rates.solvers.compressors import get_compressor
 from verify_rates.solvers.engine.arrays import ArrayWorld
 from verify_rates.solvers.engine.plan import generators, twins
 from verify_rates.solvers.engine.run import simulate
@@ -25,10 +26,12 @@ from verify_rates.solvers.words import (
     grad_pair,
     idct,
     log,
+    masked,
     mean,
     mean_sent,
     orthogonalise,
     outside,
+    rescale,
     spread,
     sqrt,
     times,
@@ -64,13 +67,19 @@ def chancy(s, w, h, t):
     return State(x=s.x - h.gamma * mean(w, flip(w, g, 1, 0.1) + full_grad(w, s.x) / 10), y=y)
 
 
-METHODS = [Method(f.__name__, f, State, Hyper, start=("x", "y")) for f in (nonlinear, chancy)]
+def cut(s, w, h, t):
+    m = masked(w, s.y - h.gamma * rescale(w, grad(w, s.y), 0.1, 0.4))
+    x = s.x - h.gamma * rescale(w, mean(w, grad(w, s.x)), 0.0, 0.5) + masked(w, mean(w, m) - s.x) / 10
+    return State(x=x, y=outside(w, m, s.y) + m)
+
+
+METHODS = [Method(f.__name__, f, State, Hyper, start=("x", "y")) for f in (nonlinear, chancy, cut)]
 
 
 @pytest.mark.parametrize("method", METHODS, ids=lambda m: m.name)
 def test_engines_agree(method):
     problem = get_problem("quadratic", n=3, d=6, sigma2=0.1, zeta2_star=0.5)
-    options = {"steps": 300, "every": 50, "seeds": 2}
+    options = {"steps": 300, "every": 50, "seeds": 2, "compressor": "randk(k=2)"}
     a, b = (simulate(method, problem, {"gamma": 0.05}, engine=e, **options) for e in ("numpy", "numba"))
     c = simulate(method, problem, {"gamma": 0.05}, engine="numpy", seed=1, **options)
     assert not a.diverged.any()
@@ -100,6 +109,19 @@ def test_messages_are_cut_and_averaged_by_hand():
     assert mean_sent(w, v).tolist() == [2.0, 0.0] and mean(w, v).tolist() == [4 / 3, 0.0]
     assert outside(w, v, np.full((3, 2), 7.0)).tolist() == [[0, 7], [0, 7], [7, 7]]
     assert coordinate_mean(w, v).tolist() == [[0.5, 0.5], [1.5, 1.5], [0.0, 0.0]]
+
+
+def test_norms_and_masks_by_hand():
+    w = world(n=3, d=2)
+    v = np.array([[3.0, 4.0], [0.0, 0.1], [0.0, 0.0]])
+    assert rescale(w, v, 1.0, 2.0) == pytest.approx(np.array([[1.2, 1.6], [0.0, 1.0], [0.0, 0.0]]), rel=ROUNDING)
+    assert rescale(w, v[0], 0.0, 9.0).tolist() == [3.0, 4.0]
+    w = world(n=3, d=6)
+    w.compressor = get_compressor("randk(k=2)")
+    kept = [masked(w, np.ones((3, 6))) for _ in range(50)]
+    assert all((k == k[0]).all() and k.sum() == 6 for k in kept) and len({tuple(k[0]) for k in kept}) > 5
+    assert w.sent == 50 * 2 * 32
+    assert masked(w, np.ones(6)).sum() == 2 and w.sent == 50 * 2 * 32  # at the server nobody sends
 
 
 def test_the_transform_is_orthonormal_and_the_polar_factor_is_one():

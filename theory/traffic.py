@@ -7,6 +7,8 @@ import json
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, get_method
 from verify_rates.theory.timeline.events import Load, period_steps, periodic_tasks, words_used
@@ -100,7 +102,7 @@ def traffic(
     h = method.hypers(**given)
     check_kinds(method, h)
     words = words_used(method, h)
-    message, made = _message(compressor, d, "compress" in words, dtype_bits)
+    message, made = _message(compressor, d, words, dtype_bits)
     degree = _degree(topology, n, "gossip" in words)
     tasks = [(t.word, t.load) for t in periodic_tasks(method, h) if t.load is not None]
     return _summed(
@@ -108,14 +110,17 @@ def traffic(
     )
 
 
-def _message(compressor: Any, d: int, used: bool, dtype_bits: int) -> tuple[float | None, Any]:
-    if compressor is None or not used:
+def _message(compressor: Any, d: int, words: tuple[str, ...], dtype_bits: int) -> tuple[float | None, Any]:
+    if compressor is None or not {"compress", "masked"} & set(words):
         return float(dtype_bits * d), None
     from verify_rates.solvers.compressors import get_compressor
 
     made = get_compressor(compressor)
     made.constants(d)  # refuses parameters that do not fit d
-    return made.bits(d), made
+    if "compress" in words:
+        return made.bits(d), made
+    mask = made(np.ones((1, d)), [np.random.default_rng(0)])  # as many places whatever is drawn, and everybody knows them
+    return float(dtype_bits * np.count_nonzero(mask)), made
 
 
 def _degree(topology: Any, n: int, used: bool) -> float:
@@ -170,7 +175,7 @@ def _notes(words: tuple[str, ...], compressor: Any, topology: Any, made: Any) ->
     notes = []
     if compressor is not None and made is None:
         notes.append("the compressor has no effect: the method compresses nothing.")
-    if "compress" in words and made is None:
+    if {"compress", "masked"} & set(words) and made is None:
         notes.append("no compressor: whole vectors are sent.")
     if "gossip" not in words and topology is not None:
         notes.append("the topology has no effect: the method does not gossip.")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from verify_rates.solvers.chunks import dct_basis, in_chunks, largest_divisor
+from verify_rates.solvers.compressors import FLOAT_BITS
 from verify_rates.solvers.engine.plan import Plan, Trial, generators, twins
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import World
@@ -82,11 +83,7 @@ class ArrayWorld(World):
     def delay(self, q, v):
         if q.shape[0] == 0:
             return q, v
-        slot = self.t % q.shape[0]
-        out = self.xp.asarray(q[slot, ...], copy=True)
-        q = self.xp.asarray(q, copy=True)
-        q[slot, ...] = v
-        return q, out
+        return self.xp.concat([q[1:, ...], v[None, ...]], axis=0), q[0, ...]
 
     def chance(self, p):
         return bool(self.shared.random() < p)
@@ -96,6 +93,15 @@ class ArrayWorld(World):
 
     def clip(self, v, c):
         return self.xp.clip(v, -c, c)
+
+    def rescale(self, v, low, high):
+        norm = self.xp.sqrt(self.xp.sum(v * v, axis=-1, keepdims=True))
+        return v * (self.xp.clip(norm, low, high) / self.xp.where(norm == 0, self.xp.ones_like(norm), norm))
+
+    def masked(self, v):
+        mask = self.compressor(np.ones((1, self.problem.d)), [self.shared])[0]
+        self.sent += FLOAT_BITS * float(np.count_nonzero(mask)) * (v.ndim == 2)  # everybody knows the places
+        return self.xp.asarray(mask) * v
 
     def sqrt(self, v):
         return self.xp.sqrt(v)

@@ -23,6 +23,7 @@ from numba.typed import List
 
 from verify_rates.solvers import words
 from verify_rates.solvers.chunks import largest_divisor
+from verify_rates.solvers.compressors import FLOAT_BITS
 from verify_rates.solvers.engine import cache
 from verify_rates.solvers.engine.plan import Plan, Trial, generators, twins
 from verify_rates.solvers.engine.signatures import COMPRESS, DATA, GENERATOR, GRAD, MATRIX, VALUE, VECTOR
@@ -195,12 +196,11 @@ def _delay(w, q, v):
         tau = q.shape[0]
         if tau == 0:
             return q, v.copy()
-        later = q.copy()
-        slot = later[w.t % tau]
-        out = slot.copy()
-        for index in np.ndindex(v.shape):
-            slot[index] = v[index]
-        return later, out
+        later = np.empty_like(q)
+        for k in range(tau - 1):
+            store(q[k + 1], later[k].reshape(v.size))
+        store(v, later[tau - 1].reshape(v.size))
+        return later, q[0].copy()
 
     return delay if _ndim(q) == _ndim(v) + 1 else None
 
@@ -218,6 +218,30 @@ def _sign(w, v):
 @meaning(words.clip)
 def _clip(w, v, c):
     return lambda w, v, c: np.minimum(np.maximum(v, -c), c)
+
+
+@meaning(words.rescale)
+def _rescale(w, v, low, high):
+    def rescale(w, v, low, high):
+        rows = v.copy().reshape((v.size // w.d, w.d))
+        for row in rows:
+            norm = np.sqrt((row * row).sum())
+            row *= min(max(norm, low), high) / (norm if norm > 0.0 else 1.0)
+        return rows.reshape(v.shape)
+
+    return rescale if _ndim(v) else None
+
+
+@meaning(words.masked)
+def _masked(w, v):
+    def masked(w, v):
+        mask = np.empty(w.d)
+        w.compress(np.ones(w.d), w.params, w.shared, mask)
+        if v.ndim == 2:
+            w.sent[0] += FLOAT_BITS * w.n * (mask != 0.0).sum()
+        return mask * v
+
+    return masked if _ndim(v) else None
 
 
 @meaning(words.sqrt)

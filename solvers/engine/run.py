@@ -150,13 +150,14 @@ def _trials(seeds: Any) -> list[int]:
 
 
 def _needs(method: Method, used: Sequence[str], problem: Any, compressor: Any, topology: Any) -> None:
-    if "compress" in used and compressor is None:
+    compresses = "compress" in used or "masked" in used
+    if compresses and compressor is None:
         raise UsageError(f"{method.name} compresses; give a compressor, for example compressor='topk(k=10)'.")
     if "gossip" in used and topology is None:
         raise UsageError(f"{method.name} mixes with neighbours; give a topology, for example topology='ring'.")
     if "gossip" in used and topology.n != problem.n:
         raise UsageError(f"the topology {topology.name} has {topology.n} workers but the problem {problem.name} has {problem.n}.")
-    if "compress" in used:
+    if compresses:
         compressor.constants(problem.d)  # refuses parameters that do not fit the dimension
 
 
