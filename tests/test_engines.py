@@ -74,9 +74,8 @@ def own_compressors():
 
 
 def hyper_of(method):
-    return {name: HYPER[name] for name in method.hyper._fields if name in HYPER or name not in method.hyper._field_defaults} | GENTLE.get(
-        method.name, {}
-    )
+    chosen = {name: HYPER[name] for name in method.hyper._fields if name in HYPER or name not in method.hyper._field_defaults}
+    return chosen | GENTLE.get(method.name, {})
 
 
 def parts(history):
