@@ -20,6 +20,7 @@ from verify_rates.problems import get_problem, problems
 from verify_rates.solvers.compressors import compressors, get_compressor
 from verify_rates.solvers.engine import arrays, cache, compiled, plan
 from verify_rates.solvers.engine.run import simulate
+from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, get_method, methods
 from verify_rates.solvers.topologies import get_topology
 from verify_rates.solvers.words import (
@@ -95,7 +96,7 @@ def difference(a, b):
 
 
 def uses_compress(method):
-    return bool({"compress", "masked"} & set(method.step.__code__.co_names))
+    return bool({"compress", "masked"} & set(check_kinds(method, method.hypers(**hyper_of(method)))))
 
 
 @pytest.fixture(scope="module")

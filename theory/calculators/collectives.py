@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -9,7 +10,7 @@ from typing import Any
 def pieces(d: int, n: int) -> list[range]:
     """d entries in n consecutive pieces whose lengths differ by at most one."""
     ends = [d * i // n for i in range(n + 1)]
-    return [range(a, b) for a, b in zip(ends, ends[1:], strict=False)]
+    return [range(a, b) for a, b in itertools.pairwise(ends)]
 
 
 def ring_all_reduce(vectors: list[list[Any]]) -> tuple[list[list[Any]], list[int]]:
