@@ -43,7 +43,15 @@ class Found:
 
 
 def trace(
-    method: str, problem: str, hyper: dict[str, Any], steps: int, *, compressor: str | None = None, seed: int = 0, sigma2: float = 0.0
+    method: str,
+    problem: str,
+    hyper: dict[str, Any],
+    steps: int,
+    *,
+    compressor: str | None = None,
+    topology: str | None = None,
+    seed: int = 0,
+    sigma2: float = 0.0,
 ) -> tuple[Any, list[Any], list[list[np.ndarray]]]:
     """Run the step function itself; ``(problem, states 0..steps, gradients of every step in the order of the calls)``."""
     from verify_rates.problems import get_problem
@@ -56,7 +64,7 @@ def trace(
             return seen[-1]
 
     made = get_problem(**PROBLEMS[problem], sigma2=sigma2)
-    plan = make_plan(method, made, hyper, steps, compressor=compressor)
+    plan = make_plan(method, made, hyper, steps, compressor=compressor, topology=topology)
     world = world_of(plan, (seed, 0))
     world.__class__ = Recorder
     seen: list[np.ndarray] = []
