@@ -84,12 +84,15 @@ def buckets(events: Sequence[Event], flush_seconds: Any = FLUSH_SECONDS, flush_b
     >>> buckets([(0.004, 10), (0.004, 20), (0.001, 5)])
     (0.009000000000000001, [Bucket(ready=0.008, size=30), Bucket(ready=0.009000000000000001, size=5)])
     """
-    now, waited, held, found = 0 * flush_seconds, 0 * flush_seconds, 0, []
+    now: Any = 0
+    waited: Any = 0
+    held: Any = 0
+    found: list[Bucket] = []
     for wait, size in events:
         now, waited, held = now + wait, waited + wait, held + size
         if waited >= flush_seconds or held >= flush_bytes:
             found.append(Bucket(now, held))
-            waited, held = 0 * flush_seconds, 0
+            waited, held = 0, 0
     if held > 0:
         found.append(Bucket(now, held))
     return now, found
