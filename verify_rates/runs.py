@@ -41,6 +41,10 @@ class NotApplicable(Exception):
     """A claim's assumption fails at a parameter point; the message says which."""
 
 
+class Unfit(NotApplicable):
+    """A user's compressor has no constants at a parameter point; in a run that names it, that is a mistake."""
+
+
 def problem_of(spec: Mapping[str, Any]) -> Any:
     """The problem of a run; made once, but for a user's, which stays what its file made of it."""
     from verify_rates.problems import problems
@@ -95,7 +99,9 @@ def hyper_of(claim: Claim, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def measure_path(measure: str | Callable[..., Any]) -> str:
-    """A measure as text that finds it again: its name, or ``module:function``."""
+    """A measure as text that finds it again: its name, or ``module:function``; UsageError for one that stands in no module."""
+    if callable(measure) and "<" in measure.__qualname__:
+        raise UsageError(f"the measure {measure.__qualname__} must be a function at the top level of its file, so that it is found again.")
     return measure if isinstance(measure, str) else f"{measure.__module__}:{measure.__qualname__}"
 
 
@@ -137,7 +143,7 @@ def constants_of(claim: Claim, problem: Any, compressor: Any, topology: Any) -> 
     try:
         known = compressor.constants(problem.d)
     except UsageError as error:
-        raise NotApplicable(str(error)) from None
+        raise (Unfit if is_own(compressor) else NotApplicable)(str(error)) from None
     letter = {"contractive": "delta", "absolute": "Delta2", "unbiased": "omega"}[setting.compressor]
     if letter not in known:
         raise NotApplicable(f"{compressor.name} is not {setting.compressor}")
@@ -299,6 +305,8 @@ def check_run(claim: Claim, point: Point, *, seed: int, trials: int, kind: str =
         made, values = recipe(claim, point, seed, trials)
         first = _measured(claim, kind, made, values)
     except NotApplicable as why:
+        if isinstance(why, Unfit) and kind == "runs":
+            raise UsageError(str(why)) from None
         return Check(kind, dict(point), None, math.nan, math.nan, claim.relation, status="not applicable", message=str(why))
     except Broken as why:
         return broken(kind, claim, point, why)

@@ -52,9 +52,14 @@ def load(path: str | Path) -> ModuleType:
     _forget(sources)
     methods()  # the package's own come first, so that a name the user takes twice is refused at the user's line
     before = set(sys.modules)
-    module = _run(file)
-    _NEIGHBOURS.update(set(sys.modules) - before)
-    _check_neighbours(file, sources)
+    try:
+        module = _run(file)
+        _check_neighbours(file, sources)
+    except UsageError:
+        _forget(sources)  # what half a file has given is not known
+        raise
+    finally:
+        _NEIGHBOURS.update(set(sys.modules) - before)
     _LOADED[file] = (stamp, module)
     if getattr(sys.modules.get(file.stem), "__name__", _PREFIX).startswith(_PREFIX):
         sys.modules[file.stem] = module  # so that a claim's check "my_theory:function" finds the functions beside it
@@ -69,6 +74,20 @@ def load_all(paths: Iterable[str | Path]) -> list[ModuleType]:
             if Path(a).stem == Path(b).stem and Path(a).resolve() != Path(b).resolve():
                 raise UsageError(f"{str(b)!r} and {str(a)!r} have the same name; rename one of them.")
     return [load(f) for f in files]
+
+
+def forget(path: str | Path) -> None:
+    """Undo :func:`load`: the file's module, its neighbours and every name that they gave are no longer known.
+
+    >>> forget("no_such_theory.py")
+    """
+    file = Path(path).resolve()
+    known = _LOADED.pop(file, None)
+    _forget(local_sources(file) if file.is_file() else [file])
+    for name in [n for n, module in sys.modules.items() if known is not None and module is known[1]]:
+        del sys.modules[name]
+    if str(file.parent) in sys.path and not any(f.parent == file.parent for f in _LOADED):
+        sys.path.remove(str(file.parent))
 
 
 def module_name(path: str | Path) -> str:
