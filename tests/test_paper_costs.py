@@ -6,8 +6,8 @@ from fractions import Fraction
 import pytest
 
 from verify_rates.solvers.method import UsageError
-from verify_rates.theory.calculators.collectives import Network, all_gather, broadcast, ring_all_reduce, tree_reduce
 from verify_rates.theory.calculators.lines import function
+from verify_rates.theory.calculators.messages import Network, all_gather, broadcast, ring_all_reduce, tree_reduce
 
 BROKEN = [
     ("deco", "PACE", "Max(T_comp, T_tx, (T_comp + T_tx + lat)/(tau + 2))", "cycle_time", {"tau": 1}),

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
-from verify_rates.theory.calculators.collectives import Network, ring_all_reduce
 from verify_rates.theory.calculators.lines import function, pace_of, printed
+from verify_rates.theory.calculators.messages import Network, ring_all_reduce
 from verify_rates.theory.calculators.streams import same_maximum
 from verify_rates.theory.evidence import Found
 
