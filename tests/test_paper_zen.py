@@ -29,7 +29,7 @@ def test_a_scheme_outside_the_bounds_is_noticed(monkeypatch):
 
 def test_other_densities_bitmaps_and_rounds_are_noticed(monkeypatch):
     honest, owners = zen.independent, zen.hash_owners
-    monkeypatch.setattr(zen, "independent", lambda d: lambda k: honest(d)(k) + 1)
+    monkeypatch.setattr(zen, "independent", lambda d: lambda k: 1 + 11 * (honest(d)(k) - 1) / 10)
     assert zen.union_of_independent(2, 2).lower > 0 and zen.crossover_table().lower > 0.5
     monkeypatch.setattr(zen, "hash_owners", lambda M, n: owners(M - 1, n))
     assert zen.bitmap_words(64, 4).lower > 0

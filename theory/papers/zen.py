@@ -10,7 +10,7 @@ UNEQUAL_SUM = {"sets": ((0, 2), (1, 2)), "M": 4}
 CLAIMS = [
     Claim(
         "zen.1",
-        "Theorem 1 within its design space (one topology; incremental or one-shot; central or parallel; balanced or not): BP or HC is best.",
+        "Theorem 1 in its design space (one topology; incremental or one-shot; central or parallel; balanced or not): BP or HC is best.",
         kind="property",
         check=CALCULATOR + "theorem_1",
         grid=({"n": 2, "steps": 8}, {"n": 4, "steps": 4}, {"n": 8, "steps": 1}),
