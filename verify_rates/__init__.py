@@ -20,6 +20,8 @@ _PUBLIC = {
     **dict.fromkeys(("optimum", "gap", "sqnorm", "consensus"), "verify_rates.solvers.words"),
     "simulate": "verify_rates.solvers.engine.run",
     "worst_case": "verify_rates.theory.worst_case.solve",
+    "contraction": "verify_rates.theory.contraction",
+    "tune": "verify_rates.theory.tune",
     "Claim": "verify_rates.theory.claims",
     "Setting": "verify_rates.theory.claims",
     "product": "verify_rates.theory.claims",

@@ -420,6 +420,101 @@ def _class_of(spec: str, d: int | None) -> dict[str, float]:
     return known
 
 
+SETTING = (
+    click.option("--functions", default="smooth_strongly_convex", show_default=True, help="Class of every worker's function."),
+    click.option("--L", "L", type=NUMBER, default=1.0, show_default=True, help="Smoothness."),
+    click.option("--mu", type=NUMBER, default=0.0, show_default=True, help="Strong convexity."),
+    click.option("--n", type=WORKERS, default="any", show_default=True, help="Workers; any means every n >= 2 at once."),
+    click.option("--delta", type=NUMBER, help="The compressor is contractive: E||C(v)-v||^2 <= (1-delta)||v||^2."),
+    click.option("--mixing", type=NUMBER, help="Bound on the absolute eigenvalues of the mixing matrix on deviations."),
+    click.option("--any-minimisers", is_flag=True, help="The workers' minimisers may differ (default: a common one)."),
+)
+
+
+def _setting(command: Any) -> Any:
+    """The options that say over which problems a contraction holds."""
+    for option in reversed(SETTING):
+        command = option(command)
+    return command
+
+
+def _over(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The setting as :func:`contraction` takes it, and the letters that values may use."""
+    delta, any_minimisers = given.pop("delta"), given.pop("any_minimisers")
+    known = {"L": given["L"], "mu": given["mu"]} | ({"delta": delta, "eps": 1 - delta} if delta is not None else {})
+    known |= {} if given["n"] == "any" else {"n": given["n"]}
+    more = {"compressor": {"delta": delta} if delta is not None else None, "zeta2_star": None if any_minimisers else 0.0}
+    return {**given, **more}, known
+
+
+@main.command()
+@click.argument("method")
+@PAIRS
+@_setting
+@FROM
+@AS_JSON
+def contraction(method, pairs, files, as_json, **given):
+    """The best contraction of METHOD per round, with its Lyapunov function, for example: contraction gd gamma=1/L --mu 0.1.
+
+    Exits with 4 when no Lyapunov function was found.
+    """
+    from verify_rates.arguments import hyper
+
+    _load(files)
+    from verify_rates.theory.contraction import contraction as find
+
+    problem, known = _over(given)
+    found = find(method, hyper(pairs, known), **problem)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        click.echo(str(found))
+        _print_facts(found.statement | (found.lyapunov.to_dict() if found.lyapunov else {}))
+    return 0 if found.ok else 4
+
+
+@main.command()
+@click.argument("method")
+@PAIRS
+@click.option("--over", "ranges", multiple=True, metavar="NAME[=LOW:HIGH]", default=("gamma",), show_default=True, help="What is chosen.")
+@click.option("--by", default="contraction", show_default=True, help="contraction, worst_case or quadratic.")
+@click.option("--steps", type=COUNT, help="Steps N, for worst_case.")
+@click.option("--measure", help="Measure that is maximised, for worst_case (default: function_gap).")
+@click.option("--initial", help="Measure that is at most 1 at the start, for worst_case (default: distance).")
+@_setting
+@FROM
+@AS_JSON
+def tune(method, pairs, ranges, by, files, as_json, **given):
+    """The step size (and other parameters) with which METHOD is best in the worst case, for example: tune gd --mu 0.1 --over gamma."""
+    from verify_rates.arguments import hyper, number
+
+    modules = _load(files)
+    from verify_rates.theory.tune import tune as find
+
+    extra = {k: given.pop(k) for k in ("steps", "measure", "initial")}
+    problem, known = _over(given)
+    if by == "worst_case":
+        problem |= {k: _measure(v, modules) if isinstance(v, str) else v for k, v in extra.items() if v is not None}
+        if extra["steps"] is None:
+            raise UsageError("tuning by worst_case needs --steps.")
+    elif unused := [k for k, v in extra.items() if v is not None]:
+        raise UsageError(f"--{unused[0]} has no meaning with --by {by}.")
+    if by == "quadratic":
+        problem = {k: problem[k] for k in ("L", "mu")}
+    over = {}
+    for text in ranges:
+        name, _, ends = text.partition("=")
+        over[name] = tuple(number(end, known, f"the range of {name}") for end in ends.split(":")) if ends else None
+    found = find(method, hyper(pairs, known), over=over, by=by, **problem)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        click.echo(str(found))
+        if found.best:
+            click.echo(str(found.best))
+    return 0
+
+
 def _measure(name: str, modules: Sequence[Any]) -> Any:
     """A function of the user's files by that name, else the name."""
     return next((vars(m)[name] for m in modules if callable(vars(m).get(name))), name)
