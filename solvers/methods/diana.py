@@ -12,7 +12,7 @@ class State(NamedTuple):
 
 class Hyper(NamedTuple):
     gamma: float  # step size
-    beta: float  # share of a message that the memory takes up, at most 1/(1+omega)
+    beta: float = 0.5  # share of a message that the memory takes up, at most 1/(1+omega)
 
 
 @method(state=State, hyper=Hyper, paper="cold")
