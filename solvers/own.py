@@ -44,8 +44,10 @@ def shown(v: Any) -> str:
     return f"({listed}{', ...' if len(entries) > SHOWN else ''})"
 
 
-def fault(error: BaseException) -> str | None:
+def fault(error: BaseException, owned: Callable[[str], bool] = lambda file: True) -> str | None:
     """``line 12 of mine.py failed with ...`` where the exception left a user's function; None where it is the package's own.
+
+    ``owned`` says whether a file, neither a library's nor the package's, is the user's.
 
     >>> fault(ValueError("raised nowhere")) is None
     True
@@ -57,6 +59,8 @@ def fault(error: BaseException) -> str | None:
         if module == "verify_rates" or module.startswith("verify_rates."):
             return None  # the innermost frame that is no library's decides whose error it is
         if not file.startswith("<") and not os.path.realpath(file).startswith(_LIBRARIES):
+            if not owned(file):
+                return None
             what = f"{type(error).__name__}: {' '.join(str(error).split())}".rstrip(".: ")
             return f"line {line} of {os.path.basename(file)}, in {frame.f_code.co_name}, failed with {what}."
     return None

@@ -43,8 +43,9 @@ class Front(click.Group):
             code = BROKEN_PIPE
         except Exception as e:  # the last resort: the user gets a sentence, the developer a file
             from verify_rates.solvers.own import fault
+            from verify_rates.userfile import loaded
 
-            sentence = fault(e)
+            sentence = fault(e, loaded)
             code = self._usage(sentence) if sentence else self._internal(e)
         sys.exit(code if isinstance(code, int) else 0)
 

@@ -88,7 +88,8 @@ def _objects(claim: Claim) -> dict[str, str]:
 
     for point in claim.runs:
         names = {what: split_spec(v, what)[0] for what in ("compressor", "topology") if isinstance(v := point.get(what), str)}
-        problem, made = problems().get(str(point["problem"].get("name"))), compressors().get(names.get("compressor", ""))
+        problem: Any = problems().get(str(point["problem"].get("name")))
+        made = compressors().get(names.get("compressor", ""))
         if hasattr(problem, "home"):
             add(f"problem {problem.name}", problem.value_function, problem.gradient_function)
             found[f"constants of {problem.name}"] = repr([getattr(c, "tolist", lambda c=c: c)() for c in problem.declared])

@@ -90,6 +90,16 @@ def forget(path: str | Path) -> None:
         sys.path.remove(str(file.parent))
 
 
+def loaded(file: str | Path) -> bool:
+    """Whether this is a file that :func:`load` has run, or a neighbour that came in with one.
+
+    >>> loaded("no_such_theory.py")
+    False
+    """
+    neighbours = (getattr(sys.modules.get(name), "__file__", None) for name in _NEIGHBOURS)
+    return Path(file).resolve() in _LOADED or str(file) in neighbours
+
+
 def module_name(path: str | Path) -> str:
     """The name under which the file's module is loaded, from its path alone."""
     return _PREFIX + hashlib.sha256(str(Path(path).resolve()).encode()).hexdigest()[:16]
