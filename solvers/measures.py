@@ -29,6 +29,18 @@ def average_gap(s, w, h):
     return gap(w, consensus(w, s.a))
 
 
+def grad_norm_less_drift(s, w, h):
+    """``||grad f(x)||^2 - ||grad f(x) - mean_i grad f_i(x_i)||^2`` at the mean model x: what a theorem with a drift term leaves."""
+    x = consensus(w, s.x)
+    g = mean(w, grad(w, x))
+    return sqnorm(w, g) - sqnorm(w, g - mean(w, grad(w, s.x)))
+
+
+def round_grad_norm(s, w, h):
+    """``||grad f(y)||^2`` at the shared model y of the start of the round."""
+    return sqnorm(w, mean(w, grad(w, s.y)))
+
+
 def error_energy(s, w, h):
     """``mean_i ||e_i||^2`` of the error memories."""
     return sqnorm(w, s.e)
