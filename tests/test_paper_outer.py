@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+
 from verify_rates.problems import get_problem
 from verify_rates.solvers.engine.run import simulate
 from verify_rates.theory.calculators import co2, slowmo

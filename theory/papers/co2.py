@@ -75,7 +75,7 @@ CLAIMS = [
     ),
     Claim(
         "co2.5",
-        "One round late, an eigenvector has the polynomial z^2-(1+beta)*z+beta+c, c = alpha*kappa/penalty, and is stable iff 0 < c < 1-beta.",
+        "One round late an eigenvector has the polynomial z^2-(1+beta)*z+beta+c, c = alpha*kappa/penalty: stable iff 0 < c < 1-beta.",
         method="co2",
         kind="iff",
         check=RECURSION,
