@@ -79,6 +79,9 @@ class KindWorld(World):
     def sign(self, v):
         return self._note("sign", v, None, None)
 
+    def prox(self, v, gamma):
+        return self._note("prox", v, None, None)
+
     def clip(self, v, c):
         return self._note("clip", v, None, None)
 

@@ -124,6 +124,9 @@ class World:
     def orthogonalise(self, v: Any, rows: Any, eps: Any) -> Any:
         return self.refuse("orthogonalise", NONLINEAR)
 
+    def prox(self, v: Any, gamma: Any) -> Any:
+        return self.refuse("prox", "the functions are known through their gradients alone")
+
     def flip(self, v: Any, count: Any, p: Any) -> Any:
         return self.refuse("flip", "the workers are not alike")
 
@@ -190,6 +193,11 @@ def chance(w, p):
 def sign(w, v):
     """Entrywise sign, 0 at 0."""
     return w.sign(v)
+
+
+def prox(w, v, gamma):
+    """Proximal step of the functions (resolvent of an operator): the x with ``x = v - gamma g(x)``."""
+    return w.prox(v, gamma)
 
 
 def clip(w, v, c):
@@ -301,6 +309,6 @@ def consensus(w, x):
 
 
 STEP_WORDS = (grad, full_grad, grad_pair, mean, mean_sent, spread, gossip, compress, delay, chance, each, flip)
-STEP_WORDS += (sign, clip, rescale, masked, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
+STEP_WORDS += (prox, sign, clip, rescale, masked, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
 MEASURE_WORDS = (optimum, gap, sqnorm, consensus)
 WORDS = {f.__name__: f for f in STEP_WORDS + MEASURE_WORDS}

@@ -63,6 +63,7 @@ class Features:
     limits: dict[str, float]  # fields that tend to this multiple of the workers' gradients at x*
     star: bool  # whether these gradients differ
     deviations: bool
+    values: bool  # whether there are function values
 
     def of(self, s: Any, w: Any) -> Iterator[tuple[str, bool, Any]]:
         """Name, whether per worker, and value of every feature of a state, in the words."""
@@ -96,7 +97,7 @@ class Features:
 
     def gaps(self, s: Any, w: Any) -> dict[str, Any]:
         """Function gaps at the iterates, by field."""
-        return {name: gap(w, getattr(s, name)) for name in self.evaluated}
+        return {name: gap(w, getattr(s, name)) for name in self.evaluated if self.values}
 
 
 @dataclass(frozen=True)
@@ -361,6 +362,11 @@ class Posed:
     control: float  # V is at least this times the measure
     inside: np.ndarray  # (z,) a strictly feasible instance of means
 
+    @property
+    def heights(self) -> int:
+        """The number of gaps in V."""
+        return len(self.features.evaluated) if self.features.values else 0
+
     @cached_property
     def to_state(self) -> np.ndarray:
         """From products of features to an instance of a state."""
@@ -371,7 +377,7 @@ class Posed:
         """Products of features at a generic state, at which V is 1."""
         made = self.before @ self.inside
         i, j = triangle(len(self.sizes[1]))
-        own = np.concatenate([np.zeros(len(triangle(len(self.sizes[0]))[0])), i == j, np.zeros(len(self.features.evaluated))])
+        own = np.concatenate([np.zeros(len(triangle(len(self.sizes[0]))[0])), i == j, np.zeros(self.heights)])
         load, room = (self.alone.A @ (self.to_state @ v) for v in (own, -made))
         return made + 0.5 * min(1.0, (room[load > 0] / load[load > 0]).min(initial=1.0)) * own
 
@@ -383,8 +389,8 @@ class Posed:
     def lyapunov(self, P: np.ndarray) -> Lyapunov:
         """V as data, in own units."""
         matrices = [M / (1 + (1 - np.eye(len(M)))) / np.outer(size, size) for M, size in zip(self.matrices(P), self.sizes, strict=True)]
-        start = len(P) - len(self.features.evaluated)
-        gaps = dict(zip(self.features.evaluated, (P[start:] / self.gap_size).tolist(), strict=True))
+        start = len(P) - self.heights
+        gaps = dict(zip(self.features.evaluated[: self.heights], (P[start:] / self.gap_size).tolist(), strict=True))
         return Lyapunov(self.features, *self.names, *matrices, gaps)
 
 
@@ -393,7 +399,9 @@ def _posed(method: Method, values: Any, setting: Setting, rounds: int) -> Posed:
     units = field_units(method, values, setting, rounds + int(getattr(values, "tau", 0)) + 1)
     kinds, evaluated = method.kinds, method.start if setting.width else ()
     star = setting.n != 1 and setting.zeta2_star is None and bool(setting.width)
-    features = Features(kinds, method.start, evaluated, _limits(method, values, setting) if star else {}, star, setting.n != 1)
+    features = Features(
+        kinds, method.start, evaluated, _limits(method, values, setting) if star else {}, star, setting.n != 1, setting.functions.values
+    )
 
     alone = PepWorld(setting)
     s = alone.free_start(method, values, units)

@@ -124,14 +124,19 @@ class Assembler:
         x = self.coordinates([_minus(p.x, world.points[0].x) for p in world.points])
         h = tuple(a / width for a in self.coordinates([p.h for p in world.points]))
         v = np.array([self.form(p.v) for p in world.points]) / width
-        blocks, names = [], []
+        functions, blocks, names = world.setting.functions, [], []
+        rules = [(functions.pairs, "interpolation")] + ([(functions.at_minimiser, "at minimiser")] if functions.at_minimiser else [])
         for i in range(len(v)):
-            rows = v - v[i]
-            parts = [world.setting.functions.products(x[p], h[p], i, world.setting.kappa) for p in (0, 1)]
-            for (um, vm), (ud, vd) in zip(*parts, strict=True):
-                rows[:, : -self.scalars or None] += self.gram((um, ud), (vm, vd))
-            blocks.append(sp.csr_array(np.delete(rows, i, axis=0)))
-            names += [f"interpolation {i} {j}" for j in range(len(v)) if j != i]
+            others = [j for j in range(len(v)) if j > i or (j < i and not functions.symmetric)]
+            for rule, name in rules if i == 0 else rules[:1]:
+                for k, ((values, mean), (_, dev)) in enumerate(
+                    zip(*(rule(x[p], h[p], i, world.setting.kappa) for p in (0, 1)), strict=True)
+                ):
+                    rows = values * (v - v[i])
+                    for (um, vm), (ud, vd) in zip(mean, dev, strict=True):
+                        rows[:, : -self.scalars or None] += self.gram((um, ud), (vm, vd))
+                    blocks.append(sp.csr_array(rows[others]))
+                    names += [f"{name} {i} {j}" + k * f" ({k + 1})" for j in others]
         return sp.csr_array(sp.vstack(blocks, format="csr")), names
 
     def mixing(self) -> tuple[sp.csr_array, sp.csr_array]:

@@ -10,56 +10,164 @@ import numpy as np
 from verify_rates.solvers.method import nearest
 
 Products = list[tuple[np.ndarray, np.ndarray]]
+Inequalities = list[tuple[bool, Products]]
+Rule = Callable[[np.ndarray, np.ndarray, int, float], Inequalities]
 
 
 @dataclass(frozen=True)
 class FunctionClass:
-    """A class of functions known through an inequality on pairs of points.
+    """A class of functions, or of operators, known through inequalities on pairs of points.
 
     Attributes
     ----------
     name : as in ``worst_case(functions=name)``.
-    minimiser : whether every function of the class is taken to have a minimiser ``x*``.
-    takes_mu : whether ``mu`` is a parameter.
-    products : ``(x, g, i, kappa) -> [(u, v), ...]``: for the point i and every point j, in units where L = 1 and with kappa = mu/L, the
-        inequality ``f_j - f_i + sum <u_j, v_j> <= 0``; x, g, u, v have one row a point.
-    source : theorem that makes the inequalities necessary and sufficient.
+    source : theorem that makes the inequalities necessary and sufficient, or what they are.
+    pairs : ``(x, g, i, kappa) -> [(values, [(u, v), ...]), ...]``: for the point i and every point j, in units where L = 1 and with
+        kappa = mu/L, the inequalities ``[f_j - f_i] + sum <u_j, v_j> <= 0``, with function values where ``values`` says so; x, g, u, v
+        have one row a point.
+    at_minimiser : further inequalities of the minimiser i and every point j.
+    minimiser : whether every function of the class is taken to have a minimiser ``x*`` (an operator: a zero).
+    takes_L, takes_mu : whether they are parameters.
+    symmetric : whether the inequality of j and i is that of i and j.
+    values : whether there are function values.
+    shifts : whether taking ``mu/2 ||x||^2`` out leaves the class with L - mu.
+    lipschitz : whether L bounds the gradients themselves.
+    necessary : whether the inequalities are necessary only, so that worst cases are upper bounds.
     """
 
     name: str
-    minimiser: bool
-    takes_mu: bool
-    products: Callable[[np.ndarray, np.ndarray, int, float], Products]
     source: str
+    pairs: Rule
+    at_minimiser: Rule | None = None
+    minimiser: bool = True
+    takes_L: bool = True
+    takes_mu: bool = False
+    symmetric: bool = False
+    values: bool = True
+    shifts: bool = False
+    lipschitz: bool = False
+    necessary: bool = False
 
 
-def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Products:
+def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``f_i >= f_j + <g_j, dx> + (||dg||^2 + kappa ||dx||^2 - 2 kappa <dg, dx>) / (2 (1 - kappa))``, dx = x_i - x_j, dg = g_i - g_j."""
     dx, dg, c = x[i] - x, g[i] - g, 1 / (2 * (1 - kappa))
-    return [(c * dg, dg), (g + c * kappa * dx - 2 * c * kappa * dg, dx)]
+    return [(True, [(c * dg, dg), (g + c * kappa * dx - 2 * c * kappa * dg, dx)])]
 
 
-def _nonconvex(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Products:
+def _nonconvex(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """The same with curvature between -1 and 1."""
     return _between(x, g, i, -1.0)
 
 
+def _subgradient(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``f_i >= f_j + <g_j, dx> + kappa/2 ||dx||^2``."""
+    dx = x[i] - x
+    return [(True, [(g + kappa / 2 * dx, dx)])]
+
+
+def _growth(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``f* >= f_j + <g_j, x* - x_j> + ||g_j||^2/2``."""
+    return [(True, [(g, x[i] - x), (g / 2, g)])]
+
+
+def _lojasiewicz(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``f_j - f* <= ||g_j||^2 / (2 kappa)``."""
+    return [(True, [(-g / (2 * kappa), g)])] if kappa else []
+
+
+def _nothing(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    return []
+
+
+def _secant_and_error(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``kappa ||x - x*||^2 <= <g, x - x*>`` and ``||g|| <= ||x - x*||``."""
+    dx = x - x[i]
+    return [(False, [(kappa * dx - g, dx)]), (False, [(g, g), (-dx, dx)])]
+
+
+def _monotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``<dg, dx> >= kappa ||dx||^2``."""
+    dx, dg = x[i] - x, g[i] - g
+    return [(False, [(kappa * dx - dg, dx)])]
+
+
+def _cocoercive(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``<dg, dx> >= ||dg||^2``."""
+    dx, dg = x[i] - x, g[i] - g
+    return [(False, [(dg, dg), (-dg, dx)])]
+
+
+def _residual(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``||dx - dg|| <= (1 - kappa) ||dx||``."""
+    dx, dg = x[i] - x, g[i] - g
+    return [(False, [(dg, dg), (-2 * dg, dx), ((2 - kappa) * kappa * dx, dx)])]
+
+
+_QG = "Goujaud, Taylor, Dieuleveut 2022, Theorem 2.6"
 _CLASSES = {
     c.name: c
     for c in (
-        FunctionClass(
-            "smooth_strongly_convex",
-            minimiser=True,
-            takes_mu=True,
-            products=_between,
-            source="Taylor, Hendrickx, Glineur 2017, Theorem 4",
-        ),
+        FunctionClass("smooth_strongly_convex", "Taylor, Hendrickx, Glineur 2017, Theorem 4", pairs=_between, takes_mu=True, shifts=True),
         FunctionClass(
             "smooth",
+            "Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.10; with a lower bound: Drori, Shamir 2020",
+            pairs=_nonconvex,
             minimiser=False,
-            takes_mu=False,
-            products=_nonconvex,
-            source="Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.10; with a lower bound: Drori, Shamir 2020",
+        ),
+        FunctionClass(
+            "smooth_lojasiewicz",
+            "Abbaszadehpeivasti, de Klerk, Zamani 2023, Section 3",
+            pairs=_nonconvex,
+            at_minimiser=_lojasiewicz,
+            takes_mu=True,
+            necessary=True,
+        ),
+        FunctionClass(
+            "convex", "the subgradient inequality (Taylor, Hendrickx, Glineur 2017, Theorem 1)", pairs=_subgradient, takes_L=False
+        ),
+        FunctionClass(
+            "strongly_convex",
+            "Taylor, Hendrickx, Glineur 2017, Theorem 4 with L infinite",
+            pairs=_subgradient,
+            takes_L=False,
+            takes_mu=True,
+        ),
+        FunctionClass(
+            "convex_lipschitz",
+            "Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.5",
+            pairs=_subgradient,
+            lipschitz=True,
+        ),
+        FunctionClass("convex_quadratic_growth", _QG, pairs=_subgradient, at_minimiser=_growth),
+        FunctionClass(
+            "secant_error_bound",
+            "Guille-Escuret, Ibrahim, Goujaud, Mitliagkas 2022 (RSI and EB speak of the minimiser alone)",
+            pairs=_nothing,
+            at_minimiser=_secant_and_error,
+            takes_mu=True,
+            values=False,
+        ),
+        FunctionClass(
+            "monotone",
+            "Ryu, Taylor, Bergeling, Giselsson 2020, Fact 1 and Proposition 1",
+            pairs=_monotone,
+            takes_L=False,
+            takes_mu=True,
+            symmetric=True,
+            values=False,
+        ),
+        FunctionClass(
+            "cocoercive", "Ryu, Taylor, Bergeling, Giselsson 2020, Proposition 2", pairs=_cocoercive, symmetric=True, values=False
+        ),
+        FunctionClass(
+            "nonexpansive_residual",  # grad(x) = x - A x; mu = 1 - c where A is c-contractive
+            "Kirszbraun's theorem (Ryu, Taylor, Bergeling, Giselsson 2020, Proposition 3)",
+            pairs=_residual,
+            takes_L=False,
+            takes_mu=True,
+            symmetric=True,
+            values=False,
         ),
     )
 }
@@ -70,3 +178,8 @@ def get_class(name: str) -> FunctionClass:
     if name not in _CLASSES:
         raise nearest(str(name), _CLASSES, "function class")
     return _CLASSES[name]
+
+
+def class_names() -> tuple[str, ...]:
+    """All names."""
+    return tuple(_CLASSES)

@@ -160,6 +160,14 @@ class ReplayWorld(World):
     def gap(self, x):
         return self._find(x)["f"] - self.instance.f_star
 
+    def prox(self, v, gamma):
+        rows = self._all(v)
+        off = [float(np.abs(p["x"] + float(gamma) * p["g"] - rows).max(initial=0)) for p in self.points]
+        x = self.points[int(np.argmin(off))]["x"]
+        if min(off) > REPLAY_RTOL * max(self.scale, float(np.abs(rows).max(initial=0))):
+            raise UsageError("the method takes a proximal step that the instance did not record; it belongs to another method or setting.")
+        return x[0] if v.ndim == 1 else x
+
     def mean(self, v):
         return v.mean(axis=0)
 
@@ -228,9 +236,13 @@ class ReplayWorld(World):
         g = np.array([p["g"][worker] for p in self.points]) / L
         size = max(np.abs(f).max(), np.sum(x**2, axis=1).max(), np.sum(g**2, axis=1).max(), 1e-300)
         for i in range(len(f)):
-            excess = f - f[i] + sum(np.sum(u * v, axis=1) for u, v in functions.products(x, g, i, kappa))
-            if excess.max() > REPLAY_RTOL * size / (1 - kappa):
-                raise UsageError("the recorded instance violates an interpolation inequality of its class.")
+            rules = [functions.pairs] + ([functions.at_minimiser] if functions.at_minimiser and i == 0 else [])
+            for values, products in (inequality for rule in rules for inequality in rule(x, g, i, kappa)):
+                excess = values * (f - f[i]) + sum(np.sum(u * v, axis=1) for u, v in products)
+                if excess.max() > REPLAY_RTOL * size / (1 - kappa):
+                    raise UsageError("the recorded instance violates an interpolation inequality of its class.")
+        if functions.lipschitz and np.sum(g**2, axis=1).max() > 1 + REPLAY_RTOL:
+            raise UsageError("the recorded instance violates the bound on the gradients of its class.")
 
     def _verify_minimiser(self, g: np.ndarray) -> None:
         zeta2, size = self.statement["zeta2_star"], max(self.sqnorm(p["g"]) for p in self.points)

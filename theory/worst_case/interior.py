@@ -34,6 +34,9 @@ def _runs(world: PepWorld, builder: Assembler) -> np.ndarray:
     values = np.array(drawn) * world.mean_units
     positions = _dense([p.x for p in world.points], len(world.mean_units)) - _dense([world.minimiser], len(world.mean_units))
     rules = {k: (curvatures, row) for p, row in zip(world.points, positions, strict=True) if len(p.h.mean) == 1 for k in p.h.mean}
+    for g, gamma, v in world.implicit:
+        (k,) = g.mean
+        rules[k] = (curvatures / (1 + float(gamma) * curvatures), _dense([v], len(world.mean_units))[0])
     sent = _dense([a.v for a in world.answers], len(world.mean_units))
     rules |= {k: (np.ones_like(curvatures), row) for a, row in zip(world.answers, sent, strict=True) for k in a.m.mean}
     for k in sorted(rules):  # a basis vector is newer than those it is made of
@@ -57,8 +60,10 @@ def _dense(vectors: list[Vec], size: int) -> np.ndarray:
 def _scalars(world: PepWorld, heights: np.ndarray) -> np.ndarray:
     """Function values where a scalar is one; a minimum of measures is put below all of them."""
     scalars = np.full((len(heights), len(world.scalar_units)), -1.0)
+    if not world.setting.functions.values:
+        heights = np.zeros((len(heights), 0))
     first = 0.0 if world.centred or not heights.size else heights[:, 0]
-    for height, p in zip(heights.T, world.points, strict=True):
+    for height, p in zip(heights.T, world.points if heights.size else [], strict=True):
         for k in p.v.f if len(p.v.f) == 1 else ():
             scalars[:, k] = (height - first) / world.scalar_units[k]
     for k in world.f_star.f:

@@ -77,7 +77,10 @@ def worst_case(
     ----------
     method, hyper : a method or its name, and its hyper-parameters; fractions and SymPy rationals stay exact.
     steps : number of steps N, at least 1.
-    functions, L, mu : the class ("smooth_strongly_convex", where mu may be 0, or "smooth") and its constants.
+    functions, L, mu : the class and its constants: "smooth_strongly_convex" (mu may be 0), "smooth", "convex", "strongly_convex",
+        "smooth_lojasiewicz" (gradients dominate gaps with mu), "convex_lipschitz" (L
+        bounds gradients), "convex_quadratic_growth", "secant_error_bound" (RSI with mu, EB with L), and the operators "monotone",
+        "cocoercive" and "nonexpansive_residual" (``grad(x) = x - A x``; A is (1-mu)-contractive).
     n : "any" (every n >= 2 at once), 1, or a number.
     compressor : ``{"delta": ...}``, ``{"Delta2": ...}``, or a compressor or its name: then its class in dimension ``d``, which is only
         more than that compressor can do.
@@ -182,7 +185,8 @@ def _collected(
     A minimiser that nothing speaks of is left out in a second run: it would only leave directions of the problem unbounded.
     """
     free = start == "free"
-    for centred in (True, False) if setting.functions.minimiser else (False,):
+    free_of_minimiser = (True, False) if setting.functions.at_minimiser is None else (True,)
+    for centred in free_of_minimiser if setting.functions.minimiser else (False,):
         world = PepWorld(setting, centred=centred)
         first = world.free_start(method, values, field_units(method, values, setting, steps)) if free else world.start(method, values)
         with _fields_named(method):
@@ -338,6 +342,10 @@ def setting_of(functions: str, L: Any, mu: Any, n: Any, compressor: Any, d: int 
     """What is assumed, checked; UsageError with one sentence where it makes no sense."""
     cls = get_class(functions)
     L, mu = _named("L", L), _named("mu", mu)
+    if not cls.takes_L:
+        if L != 1:
+            raise UsageError(f"the class {cls.name!r} has no L; leave it out.")
+        L = max(L, mu)  # a unit
     if L <= 0:
         raise UsageError(f"L must be positive, not {float(L):g}.")
     if mu < 0:

@@ -33,7 +33,7 @@ class Setting:
     @property
     def shift(self) -> Fraction:
         """Curvature taken out before interpolation; that of the class where mu is near L, so that the problem stays well conditioned."""
-        return self.mu if self.functions.minimiser and 2 * self.mu > self.L else Fraction(0)
+        return self.mu if self.functions.shifts and 2 * self.mu > self.L else Fraction(0)
 
     @property
     def width(self) -> float:
@@ -79,6 +79,7 @@ class PepWorld(World):
     constraints: list[tuple[str, Form]] = field(default_factory=list)  # (name, form <= 0)
     mixed: list[tuple[Vec, Vec]] = field(default_factory=list)  # deviations before and after
     answers: list[Answer] = field(default_factory=list)
+    implicit: list[tuple[Vec, Fraction, Vec]] = field(default_factory=list)  # g with g = g(v - gamma g), gamma, and v - x*
     script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
     tosses: list[tuple[Fraction, bool]] = field(default_factory=list)
     relaxed: str = ""  # why the value is an upper bound only
@@ -88,6 +89,8 @@ class PepWorld(World):
         self._known: dict[Any, int] = {}
         self._f_star: Form | None = None  # infimum of f where there is no minimiser, made when asked for
         self.asked_for_minimiser = False
+        if self.setting.functions.necessary:
+            self.relaxed = f"the inequalities of {self.setting.functions.name!r} are necessary, not sufficient"
         self.minimiser = self.basis(1.0, dev=False)  # x* itself; drops out of methods that do not know the origin
         if self.centred:
             g = self._gradient_at_minimiser()
@@ -156,13 +159,20 @@ class PepWorld(World):
         if not self.points:  # only differences of function values matter
             g = self.basis(float(self.setting.L), shared=False)
             return self._store(Point(x, g, Form(), g, Form()))
-        shift, width, centre = self.setting.shift, self.setting.width, self.points[0]
+        centre = self.points[0]
         r = Vec(x.mean, x.dev, False) - Vec(centre.x.mean, centre.x.dev, False)
-        if width:
-            h, v = self.basis(width, shared=False), self.scalar(width)
+        if self.setting.width:
+            h, v = self.basis(self.setting.width, shared=False), self._height()
         else:  # f_i is this one quadratic
             h, v = centre.h, inner(centre.h, r)
-        return self._store(Point(x, shift * r + h, v + shift / 2 * sqnorm(r), h, v))
+        return self._store(self._shifted(x, r, h, v))
+
+    def _height(self) -> Form:
+        return self.scalar(self.setting.width) if self.setting.functions.values else Form()
+
+    def _shifted(self, x: Vec, r: Vec, h: Vec, v: Form) -> Point:
+        shift = self.setting.shift
+        return Point(x, shift * r + h, v + shift / 2 * sqnorm(r), h, v)
 
     def value(self, x: Vec) -> Form:
         """The mean function value at a point."""
@@ -172,6 +182,20 @@ class PepWorld(World):
 
     def grad(self, x):
         return self.points[self._evaluate(x)].g
+
+    full_grad = grad
+
+    def prox(self, v, gamma):
+        gamma, centre = exact(gamma), self.points[0] if self.points else None
+        if gamma <= 0:
+            raise UsageError(f"the step of a proximal step must be positive, not {float(gamma):g}.")
+        if centre is None or self.setting.shift or (v.shared and self.setting.n != 1):
+            self.refuse("prox", "it is read for one worker, or for every worker's own point, where 2 mu <= L and something speaks of x*")
+        g = self.basis(min(self.setting.width, 1 / float(gamma)), shared=False)
+        x = Vec(v.mean, v.dev, False) - gamma * g
+        self.implicit.append((g, gamma, Vec(v.mean, v.dev, False) - Vec(centre.x.mean, centre.x.dev, False)))
+        self._store(Point(x, g, height := self._height(), g, height))
+        return Vec(x.mean, x.dev, v.shared)
 
     def mean(self, v):
         return Vec(v.mean)
@@ -228,6 +252,8 @@ class PepWorld(World):
         return self.minimiser
 
     def gap(self, x):
+        if not self.setting.functions.values:
+            return self.refuse("gap", f"the class {self.setting.functions.name!r} says nothing of function values")
         f = self.value(x)
         if self.setting.functions.minimiser:
             self.asked_for_minimiser = True
@@ -242,7 +268,12 @@ class PepWorld(World):
         return Form() if self._f_star is None else self._f_star
 
     def finish(self, objective: Form) -> None:
-        """Add the constraints that concern all points: ``f* <= f(x) - ||grad f(x)||^2 / (2 L)`` at shared points, f being L-smooth."""
+        """Add the constraints that concern all points: ``f* <= f(x) - ||grad f(x)||^2 / (2 L)`` at shared points, f being L-smooth, or
+        bounds on gradients."""
+        if self.setting.functions.lipschitz:
+            self.constraints += [
+                (f"Lipschitz {k}", sqnorm(p.g) - self.setting.L**2) for k, p in enumerate(self.points) if p.g.mean or p.g.dev
+            ]
         if self._f_star is None or not any(set(self._f_star.f) & set(form.f) for form in (objective, *(c for _, c in self.constraints))):
             return
         if self.setting.n != 1:

@@ -1,0 +1,452 @@
+"""Every row of the table of known rates that the words can say: tight ones reproduced, loose ones shown to be valid."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import sympy
+
+from verify_rates.solvers.method import Method
+from verify_rates.solvers.words import PerWorker, Shared, grad, mean, optimum, prox, spread, sqnorm
+from verify_rates.theory.contraction import contraction
+from verify_rates.theory.worst_case.solve import worst_case
+
+TABLE = Path(__file__).parents[2] / "shared" / "known_rates.csv"
+RTOL = 1e-6  # tight rows
+FOUR_DIGITS = 1e-3  # the row that is given to four digits (278/10000 with an error of half a digit in the last place: 1.8e-3 at most)
+ROUNDING = 1e-12  # of a formula evaluated in double precision
+MOST_LOOSE = 0.995  # a row said to be loose is at least this much above the worst case
+
+
+# --- sequences of the table -------------------------------------------------------------------------------------------
+
+
+def theta_ogm(N):
+    values = [1.0]
+    for i in range(N):
+        values.append((1 + math.sqrt((8 if i == N - 1 else 4) * values[-1] ** 2 + 1)) / 2)
+    return values
+
+
+def lam_fista(k):
+    values = [1.0]
+    for _ in range(k):
+        values.append((1 + math.sqrt(4 * values[-1] ** 2 + 1)) / 2)
+    return values
+
+
+def u_qg(N):
+    values = [1.0]
+    for _ in range(N):
+        values.append(values[-1] / 2 + math.sqrt(values[-1] ** 2 / 4 + 2))
+    return values
+
+
+# --- methods that are not in the catalogue ----------------------------------------------------------------------------
+
+
+class One(NamedTuple):
+    x: Shared
+
+
+class Two(NamedTuple):
+    x: Shared
+    y: Shared
+
+
+class Three(NamedTuple):
+    x: Shared
+    y: Shared
+    z: Shared
+
+
+class Local(NamedTuple):
+    x: PerWorker
+
+
+class Step(NamedTuple):
+    gamma: float
+
+
+class Pair(NamedTuple):
+    a: float
+    b: float
+
+
+class Triple(NamedTuple):
+    gamma: float
+    a: float
+    b: float
+
+
+def _made(step: Any, state: Any, hyper: Any, start: tuple[str, ...] = ("x",)) -> Method:
+    return Method(step.__name__.strip("_"), step, state, hyper, start)
+
+
+def _ogm(s, w, h, t):
+    x = s.y - h.gamma * mean(w, grad(w, s.y))
+    return Two(x=x, y=x + h.a * (x - s.x) + h.b * (x - s.y))
+
+
+def _proximal_point(s, w, h, t):
+    return Two(x=prox(w, s.x, h.gamma), y=s.x)
+
+
+def _accelerated_proximal_point(s, w, h, t):
+    x = prox(w, s.y, h.gamma)
+    return Three(x=x, y=x + h.a * (x - s.x) - h.a * (s.x - s.z), z=s.y)
+
+
+def _halpern(s, w, h, t):
+    return Two(x=h.a * s.y + h.b * (s.x - mean(w, grad(w, s.x))), y=s.y)
+
+
+def _each_alone(s, w, h, t):
+    return Local(x=s.x - h.gamma * grad(w, s.x))
+
+
+def _remembering(s, w, h, t):
+    g = mean(w, grad(w, s.x))
+    return Two(x=s.x - h.gamma * g, y=g)
+
+
+def at_y(s, w, h):
+    return w.gap(s.y)
+
+
+def last_move(s, w, h):
+    return sqnorm(w, s.x - s.y)
+
+
+def last_residual(s, w, h):
+    return sqnorm(w, s.x - s.z)
+
+
+def mean_distance(s, w, h):
+    return sqnorm(w, s.x - spread(w, optimum(w)))
+
+
+# --- how a row is asked for -------------------------------------------------------------------------------------------
+
+Asked = Callable[[dict[str, float], int], Any]
+MEASURES = {"f(xN)-f*": "function_gap", "||grad f(xN)||^2": "grad_norm", "||xN-x*||^2": "distance", "f(x1)-f*": "function_gap"}
+INITIALS = {"||x0-x*||^2<=1": "distance", "f(x0)-f*<=1": "function_gap", "||grad f(x0)||^2<=1": "grad_norm"}
+
+
+def _gd(row):
+    measure, initial = MEASURES[row["criterion"]], INITIALS[row["initial_condition"]]
+
+    def ask(p, N):
+        gamma = p.get("gamma", 2 / (p["L"] + p.get("mu", 0)))
+        return worst_case("gd", {"gamma": gamma}, steps=N, L=p["L"], mu=p.get("mu", 0), n=1, measure=measure, initial=initial)
+
+    return ask
+
+
+def _silver(p, N):
+    rho = 1 + math.sqrt(2)
+    steps = [(1 + rho ** ((i & -i).bit_length() - 2)) / p["L"] for i in range(1, N + 1)]
+    return worst_case("gd", {"gamma": steps}, steps=N, L=p["L"], n=1)
+
+
+def _pair(p, N):
+    return worst_case("gd_pair", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], measure="pair_distance", initial="pair_distance", n=1)
+
+
+def _nonconvex(p, N):
+    return worst_case(
+        "gd", {"gamma": p["gamma"]}, steps=N, functions="smooth", measure="grad_norm", initial="gap_to_last", take="best", n=1
+    )
+
+
+def _qg_decreasing(p, N):
+    return worst_case("gd", {"gamma": [1 / (p["L"] * u) for u in u_qg(N)[1:]]}, steps=N, functions="convex_quadratic_growth", L=p["L"], n=1)
+
+
+def _qg_heavy_ball(p, N):
+    hyper = {"gamma": [1 / (p["L"] * (t + 2)) for t in range(N)], "beta": [t / (t + 2) for t in range(N)]}
+    return worst_case("heavy_ball", hyper, steps=N, functions="convex_quadratic_growth", L=p["L"], n=1)
+
+
+def _ogm_row(p, N):
+    th = theta_ogm(N)
+    hyper = {"gamma": 1 / p["L"], "a": [(th[i] - 1) / th[i + 1] for i in range(N)], "b": [th[i] / th[i + 1] for i in range(N)]}
+    return worst_case(_made(_ogm, Two, Triple, ("x", "y")), hyper, steps=N, L=p["L"], n=1, measure=at_y)
+
+
+def _fgm(p, N):
+    return worst_case("nesterov", {"gamma": 1 / p["L"], "beta": [i / (i + 3) for i in range(N)]}, steps=N, L=p["L"], n=1)
+
+
+def _fista(p, N):
+    lam = lam_fista(N)
+    return worst_case("nesterov", {"gamma": 1 / p["L"], "beta": [(lam[i] - 1) / lam[i + 1] for i in range(N)]}, steps=N, L=p["L"], n=1)
+
+
+def _inexact(p, N):
+    gamma = 2 / ((1 + p["eps"]) * p["L"] + (1 - p["eps"]) * p["mu"])
+    given = {"mu": p["mu"], "L": p["L"], "n": 1, "compressor": {"delta": 1 - p["eps"] ** 2}, "initial": "function_gap"}
+    return worst_case("cgd", {"gamma": gamma}, steps=N, **given)
+
+
+def _proximal(p, N):
+    return worst_case(_made(_proximal_point, Two, Step, ("x", "y")), {"gamma": p["gamma"]}, steps=N, functions="convex", n=1)
+
+
+def _proximal_operator(p, N):
+    given = {"functions": "monotone", "n": 1, "measure": last_move}
+    return worst_case(_made(_proximal_point, Two, Step, ("x", "y")), {"gamma": p["alpha"]}, steps=N, **given)
+
+
+def _accelerated(p, N):
+    given = {"functions": "monotone", "n": 1, "measure": last_residual}
+    hyper = {"gamma": p["alpha"], "a": [t / (t + 2) for t in range(N)], "b": 0}
+    return worst_case(_made(_accelerated_proximal_point, Three, Triple, ("x", "y", "z")), hyper, steps=N, **given)
+
+
+def _halpern_row(p, N):
+    hyper = {"a": [1 / (k + 2) for k in range(N)], "b": [(k + 1) / (k + 2) for k in range(N)]}
+    given = {"functions": "nonexpansive_residual", "n": 1, "measure": "grad_norm"}
+    return worst_case(_made(_halpern, Two, Pair, ("x", "y")), hyper, steps=N, **given)
+
+
+def _contractive_halpern(p, N):
+    phi = [sum(p["gamma"] ** (2 * i) for i in range(k + 1)) for k in range(N + 1)]
+    hyper = {"a": [1 / phi[k] for k in range(1, N + 1)], "b": [1 - 1 / phi[k] for k in range(1, N + 1)]}
+    given = {"functions": "nonexpansive_residual", "mu": 1 - 1 / p["gamma"], "n": 1, "measure": "grad_norm"}
+    return worst_case(_made(_halpern, Two, Pair, ("x", "y")), hyper, steps=N, **given)
+
+
+def _subgradient(p, N):
+    gamma = 1 / (p["M"] * math.sqrt(N + 1))
+    return worst_case("gd", {"gamma": gamma}, steps=N, functions="convex_lipschitz", L=p["M"], n=1, take="best")
+
+
+def _rsi(p, N):
+    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, functions="secant_error_bound", L=p["L"], mu=p["mu"], n=1, measure="distance")
+
+
+def _lojasiewicz(p, N):
+    given = {"functions": "smooth_lojasiewicz", "mu": p["mu"], "n": 1, "initial": "function_gap"}
+    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, **given)
+
+
+def _robust_momentum(p, N):
+    """The table's V is one of our class; ours is at least as good, and for lam = 0 (triple momentum) the same."""
+    kappa = p["L"] / p["mu"]
+    rho = p["lam"] * (1 - 1 / kappa) + (1 - p["lam"]) * (1 - 1 / math.sqrt(kappa))
+    gamma = kappa * (1 - rho) ** 2 * (1 + rho) / p["L"]
+    beta, eta = kappa * rho**3 / (kappa - 1), rho**3 / ((kappa - 1) * (1 - rho) ** 2 * (1 + rho))
+    return contraction("triple_momentum", {"gamma": gamma, "beta": beta, "eta": eta}, mu=p["mu"], L=p["L"], n=1)
+
+
+def _sgd(p, N):
+    """One of n functions, drawn uniformly: the expectation is the mean over workers that each take their own step."""
+    return worst_case(_made(_each_alone, Local, Step), {"gamma": p["gamma"]}, steps=N, mu=p["mu"], measure=mean_distance)
+
+
+def _gradient_flow(p, N):
+    """At every x with f(x) - f* = 1 the derivative is at most -||g||^2."""
+    given = {"functions": "strongly_convex", "mu": p["mu"], "n": 1, "initial": lambda s, w, h: 2 - w.gap(s.x)}
+    return worst_case("gd", {"gamma": 0}, steps=1, measure=lambda s, w, h: -1 * sqnorm(w, mean(w, grad(w, s.x))), **given)
+
+
+def _unbiased(p, N):
+    """E||x - gamma C(g) - x*||^2 = ||x - gamma g - x*||^2 + gamma^2 omega ||g||^2 at most, and reached."""
+
+    def expected(s, w, h):
+        return sqnorm(w, s.x - optimum(w)) + p["gamma"] ** 2 * p["omega"] * sqnorm(w, s.y)
+
+    return worst_case(_made(_remembering, Two, Step), {"gamma": p["gamma"]}, steps=N, mu=p["mu"], n=1, measure=expected)
+
+
+def _noisy(p, N):
+    def expected(s, w, h):
+        return sqnorm(w, s.x - optimum(w)) + p["gamma"] ** 2 * p["sigma"] ** 2
+
+    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], n=1, measure=expected)
+
+
+def _compressed(p, N):
+    s = math.sqrt(p["eps"])
+    gamma = p.get("gamma", 2 / ((1 - s) * p["mu"] + (1 + s) * p["L"]))
+    return worst_case("cgd", {"gamma": gamma}, steps=N, mu=p["mu"], n=1, compressor={"delta": 1 - p["eps"]}, initial="function_gap")
+
+
+def _feedback(name, lyapunov, zeta2):
+    def ask(p, N):
+        s = math.sqrt(p["eps"])
+        gamma = 2 / (p["L"] + p["mu"]) * (1 - s) / (1 + s)
+        given = {"n": int(p.get("n", 1)), "compressor": {"delta": 1 - p["eps"]}, "initial": lyapunov, "measure": lyapunov, "start": "free"}
+        return worst_case(name, {"gamma": gamma}, steps=N, mu=p["mu"], zeta2_star=zeta2, **given)
+
+    return ask
+
+
+SAID: dict[str, Asked] = {
+    "gradient descent, silver steps": _silver,
+    "gradient descent, two trajectories": _pair,
+    "gradient descent|L-smooth nonconvex": _nonconvex,
+    "gradient descent, decreasing steps 1/(L u_t)": _qg_decreasing,
+    "heavy-ball (averaging form)": _qg_heavy_ball,
+    "optimized gradient method (OGM)": _ogm_row,
+    "fast gradient, momentum i/(i+3)": _fgm,
+    "fast gradient, FISTA coefficients": _fista,
+    "robust momentum, one step of its Lyapunov function": _robust_momentum,
+    "relatively inexact gradient, step 2/(L_eps+mu_eps)": _inexact,
+    "proximal point|convex": _proximal,
+    "subgradient method, gamma=1/(M sqrt(N+1))": _subgradient,
+    "subgradient method|RSI(mu) and EB(L)": _rsi,
+    "gradient descent|L-smooth, quadratic Lojasiewicz mu, nonconvex": _lojasiewicz,
+    "proximal point|maximally monotone": _proximal_operator,
+    "accelerated proximal point": _accelerated,
+    "Halpern iteration": _halpern_row,
+    "optimal contractive Halpern": _contractive_halpern,
+    "SGD, interpolation regime, one step": _sgd,
+    "gradient flow": _gradient_flow,
+    "GD with unbiased omega-compressor, one step": _unbiased,
+    "SGD, additive noise variance sigma^2, one step": _noisy,
+    "compressed GD, ||C(g)-g||^2<=eps||g||^2": _compressed,
+    "compressed GD, optimal step 2/((1-sqrt(eps))mu+(1+sqrt(eps))L)": _compressed,
+    "EF (error feedback), eta=2/(L+mu)*(1-sqrt(eps))/(1+sqrt(eps))": _feedback("ef_sgd", "ef_lyapunov", 0.0),
+    "EF, original form of the rate": _feedback("ef_sgd", "ef_lyapunov", 0.0),
+    "EF21, eta=2/(L+mu)*(1-sqrt(eps))/(1+sqrt(eps))": _feedback("ef21", "ef21_lyapunov", None),
+}
+PLAIN = ("gradient descent", "gradient descent (long constant step)", "gradient descent, optimal step 2/(L+mu)")
+
+
+def asked(row) -> Asked | None:
+    """How a row is asked for, or None where the words cannot say it."""
+    method, cls = row["method"], row["class"]
+    if method in PLAIN and cls in ("L-smooth convex", "L-smooth mu-strongly convex"):
+        return _gd(row)
+    return SAID.get(f"{method}|{cls}") or SAID.get(method)
+
+
+def _rows():
+    if not TABLE.exists():
+        return []
+    with TABLE.open(newline="") as file:
+        return list(enumerate(csv.DictReader(file), start=2))
+
+
+ROWS = _rows()
+
+
+def parameters(row):
+    values = {k: float(sympy.sympify(v)) for k, v in (item.split("=") for item in row["params"].split(";") if item)}
+    return values | {"N": int(row["N"])}
+
+
+def formula(row, values):
+    names = {k: sympy.nsimplify(v, rational=True) for k, v in values.items()}
+    names |= {
+        "theta_ogm": lambda n: theta_ogm(int(n))[-1],
+        "lam_fista": lambda n: lam_fista(int(n))[-1],
+        "u_qg": lambda n: u_qg(int(n))[-1],
+    }
+    return float(sympy.sympify(row["rate_formula_sympy"], locals=names))
+
+
+@pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
+def test_how_many_rows_the_words_can_say():
+    """55 rows; the rest needs two functions, line searches, Bregman distances, tables of gradients, or quadratics."""
+    assert len(ROWS) == 55 and sum(asked(row) is not None for _, row in ROWS) == 36
+
+
+@pytest.mark.parametrize("row", [r for _, r in ROWS if asked(r)], ids=[f"line{i}" for i, r in ROWS if asked(r)])
+def test_known_rate(row):
+    values = parameters(row)
+    found, truth = asked(row)(values, values["N"]), formula(row, values)
+    assert (found.status == "solved" and found.rigorous) or not getattr(found, "exact", True), str(found)
+    if not getattr(found, "exact", True):  # the bound comes from the same necessary inequalities
+        assert abs(found.upper - truth) <= RTOL * truth and found.lower == -math.inf
+        return
+    if row["tight"].startswith("no"):
+        assert found.upper <= truth * (1 + ROUNDING), f"{found} against {truth}"
+        assert found.upper < MOST_LOOSE * truth
+        return
+    assert found.upper >= truth - ROUNDING * abs(truth) and found.lower <= truth + ROUNDING * abs(truth), f"{found} against {truth!r}"
+    assert found.upper - truth <= RTOL * abs(truth) and truth - found.lower <= RTOL * abs(truth), f"{found} against {truth!r}"
+
+
+# --- statements of public tools ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("n", [2, 3])
+@pytest.mark.parametrize("gamma", [0.6, 0.97, 0.99])
+def test_krasnoselskii_mann(n, gamma):
+    """||(x_n - A x_n)/2||^2 of x+ = (1-gamma) x + gamma A x; the second branch of PEPit's docstring, (gamma-1)^(2n), is refuted."""
+    first = (n / (n + 1)) ** n / (n + 1) / (4 * gamma * (1 - gamma))
+    long = gamma > (1 + math.sqrt(n / (n + 1))) / 2
+    truth = (2 * gamma - 1) ** (2 * n) if long else first
+    given = {"functions": "nonexpansive_residual", "n": 1, "measure": lambda s, w, h: sqnorm(w, mean(w, grad(w, s.x))) / 4}
+    found = worst_case("gd", {"gamma": gamma}, steps=n, **given)
+    assert found.rigorous and abs(found.upper - truth) <= RTOL * truth and abs(found.lower - truth) <= RTOL * truth
+    if long:
+        assert found.lower > 2 * (gamma - 1) ** (2 * n)
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+def test_classes_contain_each_other():
+    """A larger class is no better: on the same steps values are ordered."""
+    names = ("smooth_strongly_convex", "convex_quadratic_growth")
+    smooth, growth = (worst_case("gd", {"gamma": 0.5}, steps=3, functions=f, n=1).upper for f in names)
+    assert smooth < growth
+    contracting, nonexpansive = (
+        worst_case("gd", {"gamma": 0.5}, steps=3, functions="nonexpansive_residual", mu=mu, n=1, measure="grad_norm").upper
+        for mu in (0.2, 0)
+    )
+    assert contracting < nonexpansive
+    cocoercive = worst_case("gd", {"gamma": 0.5}, steps=3, functions="cocoercive", L=2.0, n=1, measure="grad_norm")
+    assert abs(cocoercive.upper - nonexpansive) <= RTOL * nonexpansive, "I - A is 1/2-cocoercive where A is nonexpansive"
+
+
+def test_strong_convexity_without_smoothness():
+    """A proximal step contracts distances by 1/(1 + gamma mu)."""
+    given = {"functions": "strongly_convex", "mu": 0.5, "n": 1, "measure": "distance"}
+    found = worst_case(_made(_proximal_point, Two, Step, ("x", "y")), {"gamma": 2.0}, steps=2, **given)
+    truth = (1 / (1 + 2.0 * 0.5)) ** 4
+    assert found.rigorous and abs(found.upper - truth) <= RTOL * truth and abs(found.lower - truth) <= RTOL * truth
+    assert abs(found.instance.replay(_made(_proximal_point, Two, Step, ("x", "y"))) - found.lower) <= RTOL
+
+
+def test_contraction_of_an_operator():
+    """Strongly monotone resolvents: 1/(1 + gamma mu)^2, and gd on a cocoercive and strongly monotone... a residual of a contraction."""
+    found = contraction("gd", {"gamma": 1.0}, functions="nonexpansive_residual", mu=0.3, n=1)
+    assert abs(found.upper - 0.7**2) <= RTOL and found.lyapunov.gaps == {}, str(found)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"functions": "convex", "L": 2.0}, "has no L"),
+        ({"functions": "convex", "mu": 0.1}, "no mu"),
+        ({"functions": "monotone"}, "function values"),
+        ({"functions": "convx"}, "did you mean"),
+    ],
+)
+def test_bad_classes(given, words):
+    from verify_rates.solvers.method import UsageError
+    from verify_rates.solvers.words import Unsupported
+
+    with pytest.raises((UsageError, Unsupported), match=words):
+        worst_case("gd", {"gamma": 0.5}, steps=1, n=1, **given)
+
+
+def test_proximal_steps_are_refused_where_they_are_not_read():
+    from verify_rates.solvers.method import UsageError
+    from verify_rates.solvers.words import Unsupported
+
+    point = _made(_proximal_point, Two, Step, ("x", "y"))
+    with pytest.raises(Unsupported, match="one worker"):
+        worst_case(point, {"gamma": 1.0}, steps=1, functions="convex")
+    with pytest.raises(UsageError, match="positive"):
+        worst_case(point, {"gamma": 0.0}, steps=1, functions="convex", n=1)
