@@ -152,7 +152,7 @@ def test_every_command_knows_the_names():
         assert said in run("show", name, *given).stdout
     options = ("--problem", "bowl", "--compressor", "window(k=3)", "--topology", "kite", "--steps", "20", "--measure", "virtual")
     ran = run("simulate", "ef_gossip", "gamma=1/L", *options, "--engine", "numpy", "--json", *given)
-    assert json.loads(ran.stdout)["settings"]["topology"] == "kite(mixing=metropolis)"
+    assert json.loads(ran.stdout)["settings"]["topology"].startswith("kite(mixing=metropolis)")
     solved = run("worst-case", "ef_sgd", "gamma=delta/L", "--steps", "1", "--compressor", "window(k=3)", "--d", "12", "--json", *given)
     assert json.loads(solved.stdout)["statement"]["compressor"] == {"delta": 0.25}
 
