@@ -194,6 +194,22 @@ def test_without_verification_nothing_holds(monkeypatch):
         assert judge(claim, evidence(claim, SUITES["quick"])) is Verdict.INCONCLUSIVE
 
 
+def test_an_internal_error_in_one_claim_does_not_lose_the_others(monkeypatch):
+    from verify_rates import pipeline
+
+    honest = pipeline.check_one
+
+    def fail(claim_id, *rest):
+        if claim_id == "deco.2":
+            raise RuntimeError("a bug")
+        return honest(claim_id, *rest)
+
+    monkeypatch.setattr(pipeline, "check_one", fail)
+    report = check(["deco.2", "deco.3"], jobs=1)
+    assert [r.claim.id for r in report.results] == ["deco.3"] and report.exit_code == 3
+    assert report.errors[0]["claim"] == "deco.2" and "a bug" in report.errors[0]["message"]
+
+
 def test_stored_evidence_is_used_again_and_judged_anew(monkeypatch):
     settings = {"suite": "quick", "seed": 3, "data": None, "files": [], "globs": []}
     first = check_one("matcha.1", settings, fresh=True)

@@ -6,6 +6,7 @@ import fnmatch
 import math
 import os
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from typing import Any
 from verify_rates.report import Report
 from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.solvers.own import blamed
+from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.claims import Claim, claims
 from verify_rates.verdicts import LEVEL, Check, Result, Verdict, judge
 
@@ -81,10 +83,17 @@ def check(
     if data is not None:
         _probe(data)
     settings = {"suite": suite, "seed": seed, "data": None if data is None else str(data), "files": names, "globs": [*patterns, *own]}
-    tasks = [(claim_id, settings) for claim_id in chosen]
-    results, interrupted = _run(tasks, min(jobs or os.cpu_count() or 1, max(1, len(tasks))), fresh, progress or (lambda event: None))
+    tasks = [(c.id, settings) for c in sorted(chosen.values(), key=_work, reverse=True)]  # the longest first: none is left for the end
+    results, failures, interrupted = _run(
+        tasks, min(jobs or os.cpu_count() or 1, max(1, len(tasks))), fresh, progress or (lambda event: None)
+    )
     results |= {} if interrupted else {i: _examined(c, settings) for i, c in own.items()}
-    return Report([results[i] for i in (*chosen, *own) if i in results], settings, interrupted=interrupted)
+    return Report([results[i] for i in (*chosen, *own) if i in results], settings, interrupted=interrupted, errors=failures)
+
+
+def _work(claim: Claim) -> int:
+    """How long a claim takes, roughly: runs are what takes time."""
+    return len(claim.runs) + 2 * len(claim.families)
 
 
 def select(globs: Iterable[str], files: Iterable[str] = ()) -> dict[str, Claim]:
@@ -106,41 +115,57 @@ def _probe(data: str | Path) -> None:
     problem_of({"name": "logistic", "data": str(data), "n": 1, "lam": 1e-2})
 
 
-def _run(tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, progress: Progress) -> tuple[dict[str, Result], bool]:
+def _run(
+    tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, progress: Progress
+) -> tuple[dict[str, Result], list[dict[str, str]], bool]:
+    """Results by id, internal errors, and whether the user interrupted; one claim's error does not lose the others."""
     done: dict[str, Result] = {}
-
-    def finished(result: Result) -> None:
-        done[result.claim.id] = result
-        progress({"event": "finished", "id": result.claim.id, "done": len(done), "total": len(tasks), "result": result})
-
+    failures: list[dict[str, str]] = []
     try:
-        for result in _results(tasks, jobs, fresh, progress):
-            finished(result)
+        for outcome in _outcomes(tasks, jobs, fresh, progress):
+            if isinstance(outcome, Result):
+                done[outcome.claim.id] = outcome
+                finished = len(done) + len(failures)
+                progress({"event": "finished", "id": outcome.claim.id, "done": finished, "total": len(tasks), "result": outcome})
+            else:
+                failures.append(outcome)
     except KeyboardInterrupt:
-        return done, True
-    return done, False
+        return done, failures, True
+    return done, failures, False
 
 
-def _results(tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, progress: Progress) -> Iterator[Result]:
+def _outcomes(tasks: list[tuple[str, dict[str, Any]]], jobs: int, fresh: bool, progress: Progress) -> Iterator[Result | dict[str, str]]:
     if jobs == 1:
         for claim_id, settings in tasks:
             progress({"event": "started", "id": claim_id, "total": len(tasks)})
-            yield check_one(claim_id, settings, fresh)
+            yield _guarded(claim_id, settings, fresh)
         return
     from joblib import Parallel, delayed, parallel_config
 
     warnings.filterwarnings("ignore", "A worker stopped", UserWarning)  # compiled code makes workers grow; they are replaced
     with parallel_config(backend="loky", inner_max_num_threads=1):
         yield from Parallel(n_jobs=jobs, return_as="generator_unordered", batch_size=1)(
-            delayed(check_one)(claim_id, settings, fresh) for claim_id, settings in tasks
+            delayed(_guarded)(claim_id, settings, fresh) for claim_id, settings in tasks
         )
+
+
+def _guarded(claim_id: str, settings: dict[str, Any], fresh: bool) -> Result | dict[str, str]:
+    """The verdict, or the record of an internal error; what the user can mend is raised."""
+    try:
+        return check_one(claim_id, settings, fresh)
+    except (UsageError, Unsupported):
+        raise
+    except Exception as error:  # a bug: the other claims go on, and the exit code says so
+        message = f"{type(error).__name__}: {error}"
+        return {"claim": claim_id, "message": message, "traceback": traceback.format_exc()}
 
 
 def check_one(claim_id: str, settings: dict[str, Any], fresh: bool = False) -> Result:
     """The verdict on one claim, from the store where the same check was done before."""
     from verify_rates.store import Store, key
+    from verify_rates.userfile import load_all
 
-    claim = select([claim_id], settings["files"])[claim_id]
+    claim = claims(*load_all(settings["files"]))[claim_id]
     entry = key(claim, **{k: settings[k] for k in ("suite", "seed", "data")}, files=tuple(settings["files"]))
     if not fresh and (kept := Store().get(entry, claim)) is not None:
         return kept
