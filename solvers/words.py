@@ -221,7 +221,7 @@ def rescale(w, v, low, high):
 
 
 def masked(w, v):
-    """``v`` on the coordinates of one random mask that all workers share: C of the vector of ones, by shared coins, times v."""
+    """``v`` on one random mask that all workers share, 0 elsewhere: where the message of the vector of ones, by shared coins, is not 0."""
     return w.masked(v)
 
 

@@ -104,9 +104,10 @@ def traffic(
     words = words_used(method, h)
     message, made = _message(compressor, d, words, dtype_bits)
     degree = _degree(topology, n, "gossip" in words)
+    alike = "masked" in words and "compress" not in words  # the average of messages on one mask is such a message
     tasks = [(t.word, t.load) for t in periodic_tasks(method, h) if t.load is not None]
     return _summed(
-        method, period_steps(method, h), tasks, message, dtype_bits * d, degree, n, made, _notes(words, compressor, topology, made)
+        method, period_steps(method, h), tasks, message, dtype_bits * d, degree, n, made, _notes(words, compressor, topology, made), alike
     )
 
 
@@ -143,6 +144,7 @@ def _summed(
     n: int,
     made: Any,
     notes: Any,
+    alike: bool = False,
 ) -> Traffic:
     messages = sum(load.messages * (degree if word == "gossip" else 1) for word, load in tasks if not load.dense)
     whole = sum((degree if word == "gossip" else 1) for word, load in tasks if load.dense)
@@ -151,7 +153,7 @@ def _summed(
     if not varies:
         sizes = [(word, load.bits(dense if message is None else message, dense)) for word, load in tasks]
         up = sum(bits * (degree if word == "gossip" else 1) for word, bits in sizes)
-        down = sum(bits * degree if word == "gossip" else min((n - 1) * bits, dense) for word, bits in sizes)
+        down = sum(bits * degree if word == "gossip" else min((min(n - 1, 1) if alike else n - 1) * bits, dense) for word, bits in sizes)
     what = f"{messages:g} message(s) of {made}" if made else "no compressed message"
     each = "" if made is None else " (length depends on the data)" if message is None else f" of {message:.10g} bits"
     formula = f"per round up: {what}{each}, {whole:g} dense vector(s) of {dense:.10g} bits; down: {DOWN}."

@@ -99,9 +99,9 @@ class ArrayWorld(World):
         return v * (self.xp.clip(norm, low, high) / self.xp.where(norm == 0, self.xp.ones_like(norm), norm))
 
     def masked(self, v):
-        mask = self.compressor(np.ones((1, self.problem.d)), [self.shared])[0]
-        self.sent += FLOAT_BITS * float(np.count_nonzero(mask)) * (v.ndim == 2)  # everybody knows the places
-        return self.xp.asarray(mask) * v
+        mask = self.compressor(np.ones((1, self.problem.d)), [self.shared])[0] != 0
+        self.sent += FLOAT_BITS * float(np.sum(mask)) * (v.ndim == 2)  # everybody knows the places
+        return self.xp.where(self.xp.asarray(mask), v, self.xp.zeros_like(v))
 
     def sqrt(self, v):
         return self.xp.sqrt(v)

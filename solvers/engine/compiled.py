@@ -235,11 +235,12 @@ def _rescale(w, v, low, high):
 @meaning(words.masked)
 def _masked(w, v):
     def masked(w, v):
-        mask = np.empty(w.d)
-        w.compress(np.ones(w.d), w.params, w.shared, mask)
+        message = np.empty(w.d)
+        w.compress(np.ones(w.d), w.params, w.shared, message)
+        mask = message != 0.0
         if v.ndim == 2:
-            w.sent[0] += FLOAT_BITS * w.n * (mask != 0.0).sum()
-        return mask * v
+            w.sent[0] += FLOAT_BITS * w.n * mask.sum()
+        return np.where(mask, v, 0.0)
 
     return masked if _ndim(v) else None
 
