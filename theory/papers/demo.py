@@ -1,0 +1,150 @@
+"""DeMo (arXiv 2411.19870).  In our letters eta is gamma, N is n; the chunk has s*s coefficients in two dimensions, s in one."""
+
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "DeMo: Decoupled Momentum Optimization",
+    "arXiv 2411.19870",
+    rows=("000-18", "002-5"),
+    kind="convergence (compression + momentum), cost model",
+)
+
+CALCULATOR = "verify_rates.theory.calculators.demo:"
+SECONDARY = "a description of the paper"
+
+CLAIMS = [
+    Claim(
+        "demo.1",
+        "Published rate O(1/sqrt(T)) + O(1/sqrt(N)).",
+        method="demo",
+        not_checkable="an order without constants; the norm and the condition on beta are not available",
+        source=SECONDARY,
+        provenance="paper (secondary)",
+    ),
+    Claim(
+        "demo.2",
+        "Decoded top-k in the cosine basis is contractive with delta = k/s^2 (two dimensions) or k/s (one), tight for flat spectra.",
+        check=CALCULATOR + "contraction",
+        grid=product(s=(2, 4, 8), k=(1, 2), two=(True, False)),
+        source="derived",
+    ),
+    Claim(
+        "demo.2.basis",
+        "The cosine basis is orthonormal.",
+        kind="identity",
+        check=CALCULATOR + "orthonormal",
+        grid=product(s=(1, 2, 3, 4, 6)),
+        source="derived",
+    ),
+    Claim(
+        "demo.3",
+        "With alpha = 1, phi = id, beta -> 1 and gamma/(1-beta) DeMo tends to error feedback, linearly in 1 - beta.",
+        method="demo",
+        kind="property",
+        check=CALCULATOR + "ef_limit",
+        grid=product(compressor=("topk(k=2)", "dct_topk(k=1, chunk=4)"), gap=(1e-4, 1e-6, 1e-8)),
+        source="derived",
+    ),
+    Claim(
+        "demo.4",
+        "With beta < 1 a share 1-beta of the residual leaks: xt = x - gamma*mean e moves by -gamma*(1-beta)*(G - e).",
+        method="demo",
+        kind="identity",
+        check=CALCULATOR + "leak",
+        grid=(
+            *product(problem="quadratic", compressor=("dct_topk(k=1, chunk=4)", "topk(k=2)"), beta=(0.5, 0.99), seed=0),
+            *product(problem="logistic", compressor="dct_topk(k=1, chunk=6)", beta=0.9, seed=1),
+        ),
+        source="derived",
+    ),
+    Claim(
+        "demo.5",
+        "The residual stays below (1-delta)*(1-beta)*G2/(1-(1-delta)*beta).",
+        method="demo",
+        check=CALCULATOR + "residual_limit",
+        grid=product(delta=("1/128", "1/10", "1/2", "1"), beta=("0", "1/2", "9/10", "999/1000")),
+        source="derived",
+    ),
+    Claim(
+        "demo.5.tight",
+        "Its supremum over the class is (1-delta)*(1-beta)^2*G2/(1-sqrt(1-delta)*beta)^2 exactly: 0.203 instead of 0.336 in the example.",
+        method="demo",
+        kind="table",
+        check=CALCULATOR + "residual_limit",
+        grid=product(delta=("1/128", "1/2"), beta=("1/2", "999/1000"), formula="TIGHT"),
+        source="derived",
+    ),
+    Claim(
+        "demo.5.example",
+        "At 32 of 64*64 coefficients and beta = 0.999 the residual is at most 0.336*G.",
+        kind="table",
+        check=CALCULATOR + "residual_example",
+        grid=({"said": 0.336},),
+        source="derived",
+    ),
+    Claim(
+        "demo.6",
+        "With everything sent and alpha = 1 momentum disappears (signSGD for the sign); with alpha = 0 nothing is fed back.",
+        method="demo",
+        kind="identity",
+        check=CALCULATOR + "limits",
+        grid=product(case=("sgd", "sign", "feedback off")),
+        source="derived",
+    ),
+    Claim(
+        "demo.7",
+        "A worker sends (P/s^2)*k*12 bytes a step: the paper's table to half a percent.",
+        kind="table",
+        check=CALCULATOR + "table",
+        grid=(
+            {"parameters": 318.45e6, "k": 1, "megabytes": 0.93},
+            {"parameters": 318.45e6, "k": 8, "megabytes": 7.49},
+            {"parameters": 1175.9e6, "k": 2, "megabytes": 6.89},
+            {"parameters": 1175.9e6, "k": 16, "megabytes": 55.16},
+        ),
+        source="derived; the paper's table",
+    ),
+    Claim(
+        "demo.7.ratios",
+        "k = 8 sends 85 times less than AdamW-DDP at 300M, k = 16 44 times less at 1B.",
+        kind="table",
+        check=CALCULATOR + "savings",
+        grid=({"dense": 636.9, "sent": 7.49, "said": 85}, {"dense": 2416.6, "sent": 55.16, "said": 44}),
+        source=SECONDARY,
+        provenance="paper (secondary)",
+    ),
+    Claim(
+        "demo.8",
+        "In C*C chunks a one-sided projection costs N^3/C products and the basis N^2/C^2 numbers.",
+        kind="identity",
+        check=CALCULATOR + "projection",
+        grid=product(N=(4, 8), C=(1, 2, 4)),
+        source=SECONDARY,
+        provenance="paper (secondary)",
+    ),
+    Claim(
+        "demo.9",
+        "DeMo receives more than a ring all-reduce in bf16 iff n*12*k/s^2 > 4.",
+        kind="property",
+        check=CALCULATOR + "crossover",
+        grid=(*product(k=32, s=64, n=(2, 42, 43, 100)), *product(k=8, s=64, n=(170, 171)), *product(k=1, s=4, n=(2, 5, 6))),
+        source="derived",
+    ),
+    Claim(
+        "demo.9.numbers",
+        "As printed: n > 43 at k = 32 and n > 171 at k = 8; false, n = 43 and n = 171 already receive more.",
+        kind="property",
+        check=CALCULATOR + "first_crossing",
+        grid=({"k": 32, "more_than": 43}, {"k": 8, "more_than": 171}),
+        source="derived",
+        expect="fails",
+    ),
+    Claim(
+        "demo.9.repaired",
+        "n > 42 at k = 32 and n > 170 at k = 8.",
+        kind="table",
+        check=CALCULATOR + "first_crossing",
+        grid=({"k": 32, "more_than": 42}, {"k": 8, "more_than": 170}),
+        source="derived",
+    ),
+]
