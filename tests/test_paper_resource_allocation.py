@@ -1,5 +1,7 @@
 """Resource allocation: the method against the simulator, what stalls, and checks that break where the statement is broken."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -63,7 +65,7 @@ def test_the_optimum_of_an_allocation():
 
 def test_curvatures_are_what_is_said():
     made, z = ra.allocation(4, 0.2, 1.0, True, 0), np.linspace(-9, 9, 4001)
-    slope = np.array([(made.psi(made.centres + b) - made.psi(made.centres + a)) / (b - a) for a, b in zip(z, z[1:], strict=False)])
+    slope = np.array([(made.psi(made.centres + b) - made.psi(made.centres + a)) / (b - a) for a, b in itertools.pairwise(z)])
     assert slope.min() >= 0.2 - 1e-9 and slope.max() <= 1.0 + 1e-9
 
 

@@ -264,7 +264,7 @@ def stamped(alike: bool, g: str, n: int, taubar: int, seed: int) -> Found:
 
 
 def step_limit(graph: str, n: int, seed: int) -> Found:
-    """resource_allocation.3 is sharp: where a step of size 1 has eigenvalues 1 - lam, sizes up to 2/max(lam) converge; g(z) = z, f'' = 1."""
+    """resource_allocation.3 is sharp: where a step of size 1 has eigenvalues 1 - lam, sizes up to 2/max(lam) converge (g(z) = z)."""
     from verify_rates.theory.symbols import number
 
     W = weights(graph, n, seed)
