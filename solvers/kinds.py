@@ -158,8 +158,8 @@ def _words_used(method: Method, steps: int, hyper: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(world.words))
 
 
-def check_kinds(method: Method, hyper: Any) -> tuple[str, ...]:
-    """The words a method uses over one communication round; UsageError where shared and per-worker values are mixed."""
-    steps = max(1, int(method.rounds(at(hyper, 0))))
+def check_kinds(method: Method, hyper: Any, steps: int = 1) -> tuple[str, ...]:
+    """The words of one communication round, and of ``steps`` steps at least; UsageError where shared and per-worker values are mixed."""
+    steps = max(steps, int(method.rounds(at(hyper, 0))))
     constant = all(isinstance(v, (int, float)) for v in hyper)
     return _words_used(method, steps, hyper) if constant else _words_used.__wrapped__(method, steps, hyper)

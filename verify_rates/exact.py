@@ -15,6 +15,7 @@ from verify_rates.verdicts import RTOL_SDP, Check, Verdict, outcome
 
 # Letters that start at 1 in a worst case: the initial condition is "this measure is at most 1".
 STARTS_AT_ONE = {"distance": "R2", "function_gap": "F0", "grad_norm": "G0"}
+START_LETTERS = {"V0", *STARTS_AT_ONE.values()}
 KIND, PART = "worst case", "part of the worst case"
 
 
@@ -29,7 +30,7 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
     kind = PART if claim.partial else KIND
     nothing = Check(kind, dict(point), None, math.nan, math.nan, claim.relation)
     try:
-        values = define(claim, {"V0": 1.0, STARTS_AT_ONE.get(_initial_name(claim), "V0"): 1.0, **point})
+        values = _values(claim, point)
         problem = _problem(claim, values)
         bound = bound_at(claim, values)
         found = worst_case(claim.method, hyper_of(claim, values), **problem)
@@ -37,6 +38,7 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
         return replace(nothing, status="not applicable", message=str(why))
     except Unsupported as why:
         return replace(nothing, status=f"not supported: {why}", message=str(why))
+    kind = KIND if _covers(claim, found, problem["n"]) else PART
     recipe = {"method": claim.method, "measure": measure_path(claim.measure), "initial": measure_path(claim.initial)}
     status = "ok" if found.ok and found.rigorous else "not verified" if found.ok else f"{found.status}: {found.message}"
     check = Check(
@@ -47,7 +49,7 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
         found.upper,
         claim.relation,
         status=status,
-        proves=not claim.partial and (found.exact or claim.relation == "<="),
+        proves=kind == KIND and (found.exact or claim.relation == "<="),
         rtol=RTOL_SDP,
         solver=f"{found.solver} {found.solver_version}",
         seconds=found.seconds,
@@ -59,6 +61,25 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
         check = _certified(check, claim, values, bound)
     witness = {"kind": KIND, "recipe": recipe, "instance": found.instance.to_dict(), "value": found.lower, "bound": bound}
     return _replayed(replace(check, witness={**witness, "relation": claim.relation}))
+
+
+def _values(claim: Claim, point: Point) -> dict[str, Any]:
+    """The letters at a grid point; those of the start are 1 where the initial condition says so, and unknown elsewhere."""
+    at_one = {"V0", STARTS_AT_ONE.get(_initial_name(claim), "V0")}
+    values = define(claim, {**dict.fromkeys(at_one, 1.0), **point})
+    for letter in sorted(START_LETTERS & values.keys()):
+        if letter not in at_one or values[letter] != 1:
+            raise UsageError(f"claim {claim.id}: a grid must not set {letter}; a worst case starts with the claim's initial measure at 1.")
+    return values
+
+
+def _covers(claim: Claim, found: Any, n: int | str) -> bool:
+    """Whether the class of the worst case is the claim's.
+
+    It has exact gradients, and L and mu of every worker's function; where deviations between the workers play no part (the second Gram
+    matrix is empty) those of the average are the same.
+    """
+    return not claim.partial and not claim.setting.noise and (claim.setting.per_worker or n == 1 or not found.size["gram"][1])
 
 
 def _certified(check: Check, claim: Claim, values: Mapping[str, Any], bound: float) -> Check:

@@ -34,6 +34,7 @@ RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
 SMALL, FEW_ROWS = 8_000, 5_000
 # On large data fewer seeds are run, never fewer than these: rows read in all, a step and its measure reading every row once.
 LEAST_TRIALS, ROWS = 4, 5e7
+COINS = {"chance", "each", "flip"}  # words that draw in any run
 TRACK = {"last": (), "best": ("best",), "mean": ("mean",), "average_iterate": ("average",)}
 
 
@@ -160,7 +161,7 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
     start = np.zeros(problem.d) if x0 is None else np.asarray(x0, dtype=float)
     values.update(_initial(problem, start))
     values = define(claim, values)
-    stochastic = problem.stochastic or bool(getattr(compressor, "random", False)) or "chance" in _words(claim, values)
+    stochastic = problem.stochastic or bool(getattr(compressor, "random", False)) or not COINS.isdisjoint(_words(claim, values))
     made = {
         "method": claim.method,
         "hyper": hyper_of(claim, values),
@@ -184,7 +185,7 @@ def _words(claim: Claim, values: Mapping[str, Any]) -> tuple[str, ...]:
     from verify_rates.solvers.kinds import check_kinds
 
     method = get_method(claim.method)
-    return check_kinds(method, method.hypers(**hyper_of(claim, values)))
+    return check_kinds(method, method.hypers(**hyper_of(claim, values)), int(values["N"]))
 
 
 def _made(what: str, spec: Any, problem: Any) -> Any:
@@ -239,7 +240,7 @@ def execute(made: Mapping[str, Any]) -> dict[str, Any]:
         "mean": history.means[name],
         "average_iterate": history.at_average[name],
     }[made["take"]]
-    values = np.where(history.diverged, np.inf, taken)
+    values = taken if made["take"] == "best" else np.where(history.diverged, np.inf, taken)  # the best came before it diverged
     return {"values": values, "V0": _start_value(history, start, made["initial"]), "engine": engine}
 
 
@@ -327,7 +328,7 @@ def _measured(claim: Claim, kind: str, made: dict[str, Any], values: dict[str, A
     bound = bound_at(claim, {**values, "V0": done["V0"]})
     mean = float(np.mean(done["values"]))
     slack = accuracy(made, mean) if math.isfinite(mean) else 0.0
-    safe = np.maximum(done["values"] - slack, 0.0)
+    safe = np.where(done["values"] < 0, done["values"] - slack, np.maximum(done["values"] - slack, 0.0))
     stochastic = made["stochastic"]
     ratio = mean / bound if bound else math.inf
     return Check(

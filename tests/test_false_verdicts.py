@@ -1,0 +1,100 @@
+"""Attempts to get a wrong verdict: false claims that must not pass, true ones that must not be refuted."""
+
+from typing import NamedTuple
+
+import pytest
+import verify_rates as vr
+from verify_rates import runs
+from verify_rates.pipeline import check
+from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.words import Shared, chance, each, grad, mean, optimum, sqnorm
+from verify_rates.theory.claims import Claim, Setting, product
+from verify_rates.verdicts import Verdict
+
+QUADRATIC = {"problem": {"name": "quadratic", "n": 4, "d": 5, "L": 1.0, "mu": 0.1, "zeta2_star": 0.0}}
+TIGHT = "L/(4*N*L*gamma + 2)*V0"  # 0.1 at L = gamma = 1, N = 2
+
+
+class State(NamedTuple):
+    x: Shared
+
+
+class Hyper(NamedTuple):
+    gamma: float
+
+
+@vr.method(state=State, hyper=Hyper)
+def own_coins(s, w, h, t):
+    """Every worker sends twice its gradient or nothing, by a coin of its own."""
+    g = grad(w, s.x)
+    return State(x=s.x - h.gamma * mean(w, each(w, 0.5, 2 * g, 0 * g)))
+
+
+@vr.method(state=State, hyper=Hyper)
+def late_coin(s, w, h, t):
+    """A shared coin from the second step on."""
+    g = mean(w, grad(w, s.x))
+    if t > 0 and chance(w, 0.5):
+        return State(x=s.x - 2 * h.gamma * g)
+    return State(x=s.x - h.gamma * g)
+
+
+def lowered(s, w, h):
+    return sqnorm(w, s.x - optimum(w)) - 5
+
+
+def verdict(claim):
+    return check([claim], jobs=1).results[0].verdict
+
+
+def claim(bound, method="gd", measure="function_gap", **options):
+    return Claim("false.1", "an attempt", method=method, measure=measure, bound=bound, source="derived", **options)
+
+
+@pytest.mark.parametrize("factor", [0.9999, 1 - 1e-5])
+def test_a_tight_bound_made_a_little_smaller_is_refuted(factor):
+    assert verdict(claim(f"{factor}*{TIGHT}", grid=product(L=1, gamma=1, N=2))) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("letter", ["V0", "R2", "F0", "G0"])
+def test_a_grid_cannot_set_what_the_worst_case_starts_with(letter):
+    with pytest.raises(UsageError, match=letter):
+        verdict(claim(f"{letter}/20", grid=product(L=1, gamma=1, N=2, **{letter: 3.0})))
+    with pytest.raises(UsageError, match=letter):
+        verdict(claim(f"{letter}/20", grid=product(L=1, gamma=1, N=2), lets={letter: "3"}))
+
+
+def test_a_worst_case_without_noise_does_not_prove_a_claim_with_noise():
+    assert verdict(claim(TIGHT, setting=Setting(noise=True), grid=product(L=1, gamma=1, N=2, sigma2=1.0))) is Verdict.CONSISTENT
+    assert verdict(claim(f"0.9*{TIGHT}", setting=Setting(noise=True), grid=product(L=1, gamma=1, N=2))) is Verdict.REFUTED
+
+
+def test_a_worst_case_over_smooth_workers_does_not_prove_a_claim_about_a_smooth_average():
+    options = {"method": "ef_sgd", "measure": "distance", "lets": {"gamma": "0.3/L"}, "grid": product(L=1, delta=0.5, N=1)}
+    setting = {"compressor": "contractive", "shared_minimiser": True}
+    # x = 1, n = 10, f_1 = 5 x^2, the others 0: L = 1 on average; messages off by 0.67 at every worker (10*0.67^2 < 9/2) give x = 1.37
+    assert verdict(claim("1.5*V0", setting=Setting(**setting), **options)) is Verdict.CONSISTENT
+    assert verdict(claim("1.5*V0", setting=Setting(**setting, per_worker=True), **options)) is Verdict.HOLDS
+    assert verdict(claim(TIGHT, grid=product(L=1, gamma=1, N=2))) in (Verdict.CERTIFIED, Verdict.HOLDS)  # gd sees the average alone
+
+
+def test_a_measure_below_zero_is_not_cut_off_at_zero():
+    point = {**QUADRATIC, "gamma": 1.0, "N": 200}
+    assert verdict(claim("-4.9", measure=lowered, runs=(point,))) is Verdict.CONSISTENT
+    assert verdict(claim("-5.1", measure=lowered, runs=(point,))) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_the_best_of_a_diverging_run_is_what_it_was(engine, monkeypatch):
+    monkeypatch.setattr(runs, "SMALL", 0 if engine == "numba" else 10**9)
+    point = {**QUADRATIC, "gamma": 50.0, "N": 400}
+    assert verdict(claim("V0", measure="distance", take="best", runs=(point,))) is Verdict.CONSISTENT
+    assert verdict(claim("0.99*V0", measure="distance", take="best", runs=(point,))) is Verdict.REFUTED
+    assert verdict(claim("V0", measure="distance", runs=(point,))) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("method", ["own_coins", "late_coin"])
+def test_methods_that_toss_coins_are_judged_by_samples(method):
+    point = {**QUADRATIC, "gamma": 0.2, "N": 8}
+    found = check([claim("V0", method=method, measure="distance", runs=(point,))], jobs=1).results[0].checks[0]
+    assert len(found.samples) == 40 and len(set(found.samples)) > 1
