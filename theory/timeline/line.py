@@ -394,9 +394,10 @@ def _shown(steps: Any, per_round: int, tau: int) -> int:
 
 def _notes(words: Sequence[str], tasks: Sequence[Task], compressor: Any, share: Any, costs: Costs, topology: Any) -> tuple[str, ...]:
     notes = []
-    if "compress" not in words and (compressor is not None or share is not None):
+    compresses = "compress" in words or "masked" in words
+    if not compresses and (compressor is not None or share is not None):
         notes.append("the compressor has no effect: the method compresses nothing.")
-    if "compress" in words and compressor is None and share is None:
+    if compresses and compressor is None and share is None:
         notes.append("no compressor and no bytes_share: whole vectors are sent.")
     if "compress" not in words and costs.encode > 0:
         notes.append("encode has no effect: the method compresses nothing.")
