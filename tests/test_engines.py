@@ -56,9 +56,9 @@ PROBLEMS = {
 }
 OPTIONS = {"topk": "topk(k=2)", "randk": "randk(k=2)", "qsgd": "qsgd(levels=4)", "hard_threshold": "hard_threshold(lam=0.05)"}
 HYPER = {"gamma": 0.05, "H": 3, "tau": 2, "beta": 0.4, "eta": 0.3, "p": 0.3, "penalty": 1.2, "limit": 0.5, "Q": 1}
-# Sums of mixing errors, and messages that shrink before they meet a threshold, amplify roundings until a message is another one.
+# Sums of mixing errors, momenta near a minimum, and messages that shrink before they meet a threshold amplify roundings.
 GENTLE = {"co2": {"gamma": 0.02}, "cold": {"eta": 0.02, "s": 0.7}}
-FEWER = {"slowmo": 60, "co2": 120, "cold": 120, "nids": 120, "extra": 120}
+FEWER = {"slowmo": 60, "co2": 120, "cold": 120, "nids": 120, "extra": 120, "adam": 60, "zero_one_adam": 40}
 
 
 def families():
