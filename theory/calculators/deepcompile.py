@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from verify_rates.solvers.method import UsageError
-from verify_rates.theory.calculators.streams import positive, whole
+from verify_rates.theory.calculators.streams import affine, positive, whole
 from verify_rates.theory.evidence import Found
 
 FUSE = Fraction(6, 5)  # the literal 1.2 of the released pass
@@ -277,7 +277,7 @@ def fuse_rule() -> Found:
     wrong = int(sp.simplify(lead - b * said) != 0)
     numbers = range(1, 13)
     wrong += sum(
-        fuses(Fraction(x), Fraction(y), lambda s, p=p, q=q: p + q * s) != fuses_affine(x, y, p, q)
+        fuses(Fraction(x), Fraction(y), affine(p, q)) != fuses_affine(x, y, p, q)
         for x, y, p, q in itertools.product(numbers, numbers, (0, 1, 4), (1, 3))
     )
     return Found.count(wrong, 1 + 144 * 6, proves=True)

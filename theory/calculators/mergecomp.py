@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from verify_rates.solvers.method import UsageError
+from verify_rates.theory.calculators.streams import affine, fifo, positive, same_maximum, whole
 from verify_rates.theory.calculators.streams import cuts as all_cuts
-from verify_rates.theory.calculators.streams import fifo, positive, same_maximum, whole
 from verify_rates.theory.evidence import Found
 
 Cost = Callable[[Any], Any]
@@ -28,11 +28,6 @@ class Plan(NamedTuple):
     seconds: Any
     cuts: tuple[int, ...]
     evaluated: int
-
-
-def affine(base: Any, slope: Any) -> Cost:
-    """The cost ``base + slope*x`` of x bytes: start-up seconds and seconds per byte ("Assumption 5")."""
-    return lambda x: base + slope * x
 
 
 def step_seconds(times: Sequence[Any], sizes: Sequence[Any], cuts: Sequence[int], encode: Cost, transfer: Cost) -> Any:
@@ -279,7 +274,7 @@ def harm_of_one_group(levels: int) -> Found:
     values = range(levels)
     for t1, t2, h1, h2, c1, c2, g1, g2 in itertools.product(values, repeat=8):
         cases += 1
-        alone, plain = (_streams((t1,), (1,), (), lambda x, v=v: v, lambda x, w=w: w)[0] for v, w in ((h1, c1), (0, g1)))
+        alone, plain = (_streams((t1,), (1,), (), affine(v, 0), affine(w, 0))[0] for v, w in ((h1, c1), (0, g1)))
         wrong += (alone > plain) != harmful(h1, c1, g1)
         both = fifo([(t1 + h1, c1), (t1 + h1 + t2 + h2, c2)])[-1]
         dense = fifo([(t1, g1), (t1 + t2, g2)])[-1]

@@ -146,7 +146,7 @@ def printed_level(speeds: Sequence[Any], starts: Sequence[Any], gbs: Any) -> Any
     return (gbs + sum(v * a for v, a in zip(speeds, starts, strict=True))) / sum(speeds)
 
 
-def memory_bytes(parameters: int, stage: int, n: int) -> Any:
+def memory_bytes(parameters: Any, stage: int, n: int) -> Any:
     """Bytes per GPU of parameters, gradients and Adam's states in mixed precision (poplar.5).
 
     >>> memory_bytes(1000, 0, 8), memory_bytes(1000, 3, 8)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -37,6 +38,15 @@ def fifo(jobs: Iterable[tuple[Any, Any]], join: Callable[..., Any] = max, start:
         now = join(now, ready) + duration
         ends.append(now)
     return ends
+
+
+def affine(base: Any, slope: Any) -> Callable[[Any], Any]:
+    """The cost ``base + slope*x`` of x bytes: seconds to start up and seconds per byte.
+
+    >>> affine(1, 2)(3)
+    7
+    """
+    return lambda x: base + slope * x
 
 
 def ring_all_reduce(n: int, size: Any, seconds_per_byte: Any, lat: Any = 0, add: Callable[[Any], Any] | None = None) -> Collective:
@@ -128,8 +138,6 @@ def _terms(expr: Any) -> list[Any]:
 
 def positive(value: Any, name: str, *, zero: bool = False) -> Any:
     """The number itself; UsageError unless it is finite and positive (or 0, where that is allowed)."""
-    import math
-
     if isinstance(value, bool) or not hasattr(value, "__float__") or not math.isfinite(value) or value < 0 or (value == 0 and not zero):
         raise UsageError(f"{name} must be {'at least 0' if zero else 'positive'} and finite, not {value!r}.")
     return value

@@ -343,7 +343,11 @@ def _densifications(n: int, steps: int) -> Iterator[Callable[[int], Fraction]]:
     """gamma as a function on 1..n: every sequence from 1 whose rises are 0, 1/steps, ... or 1."""
     for rises in itertools.product(range(steps + 1), repeat=n - 1):
         values = [1 + Fraction(r, steps) for r in itertools.accumulate(rises, initial=0)]
-        yield lambda k, values=values: values[k - 1]
+        yield _at(values)
+
+
+def _at(values: Sequence[Fraction]) -> Callable[[int], Fraction]:
+    return lambda k: values[k - 1]
 
 
 def theorem_1_hybrid(base: Sequence[Sequence[int]], group: int) -> Found:

@@ -1,9 +1,11 @@
 """DeepCompile (arXiv 2504.09983): the passes as read in the released code, on our two-stream simulator."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.deepcompile:"
-RELEASED = {"source": "the released pass, read as a promise", "provenance": "code"}
+RELEASED: dict[str, Any] = {"source": "the released pass, read as a promise", "provenance": "code"}
 
 CLAIMS = [
     Claim(

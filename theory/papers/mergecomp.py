@@ -1,9 +1,11 @@
 """MergeComp (arXiv 2103.15195).  In our words: its N tensors, y groups; h is encode, g is transfer."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.mergecomp:"
-SECONDARY = {"source": "a description of the paper", "provenance": "paper (secondary)"}
+SECONDARY: dict[str, Any] = {"source": "a description of the paper", "provenance": "paper (secondary)"}
 
 CLAIMS = [
     Claim(

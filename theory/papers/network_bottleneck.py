@@ -1,9 +1,11 @@
 """Is Network the Bottleneck of Distributed Training? (arXiv 2006.10103); its N is n, c is compression, A() the time of an addition."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.network_bottleneck:"
-RELEASED = {"source": "the released simulator", "provenance": "code"}
+RELEASED: dict[str, Any] = {"source": "the released simulator", "provenance": "code"}
 MODELS = ("resnet50", "resnet101", "vgg16")
 
 CLAIMS = [

@@ -1,10 +1,12 @@
 """Poplar (arXiv 2408.12596): tau is the budget of a micro-step, gas the micro-steps, Cm the collective after each (per_step)."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.poplar:"
-RECALLED = {"source": "Rajbhandari et al. 2020 (ZeRO), recalled", "provenance": "recalled"}
-IDLE = {"speeds": (1, 1), "starts": (0, 3), "gbs": 1}
+RECALLED: dict[str, Any] = {"source": "Rajbhandari et al. 2020 (ZeRO), recalled", "provenance": "recalled"}
+IDLE: dict[str, Any] = {"speeds": (1, 1), "starts": (0, 3), "gbs": 1}
 
 CLAIMS = [
     Claim(

@@ -1,10 +1,12 @@
 """Scheduling ring-all-reduce jobs under contention (arXiv 2207.07817); times in slots, theta~ is the limit that the scheduler returns."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.rar_scheduling:"
-PAPER = {"source": "MobiHoc 2022", "provenance": "paper"}
-THREE = {"sizes": ((1, 1), (1, 1), (1, 2)), "gpus": 2}  # (GPUs, slots): one job too long for the order of arrival
+PAPER: dict[str, Any] = {"source": "MobiHoc 2022", "provenance": "paper"}
+THREE: dict[str, Any] = {"sizes": ((1, 1), (1, 1), (1, 2)), "gpus": 2}  # (GPUs, slots): one job too long for the order of arrival
 
 CLAIMS = [
     Claim(

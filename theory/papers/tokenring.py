@@ -1,9 +1,11 @@
 """TokenRing (arXiv 2412.20501): N ranks, n tokens a rank, B bytes/s in each direction, F operations/s."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.tokenring:"
-RELEASED = {"source": "the released code", "provenance": "code"}
+RELEASED: dict[str, Any] = {"source": "the released code", "provenance": "code"}
 
 CLAIMS = [
     Claim(

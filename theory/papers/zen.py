@@ -1,11 +1,13 @@
 """ZEN (arXiv 2309.13254): times without latency, in words per second; d_G is d, d_G^k/d_G is gamma_k, s_n the skewness."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, product
 
 CALCULATOR = "verify_rates.theory.calculators.zen:"
-PAPER = {"source": "ZEN, OSDI 2025", "provenance": "paper"}
+PAPER: dict[str, Any] = {"source": "ZEN, OSDI 2025", "provenance": "paper"}
 KINDS = ("random", "clustered", "zipf")
-UNEQUAL_SUM = {"sets": ((0, 2), (1, 2)), "M": 4}
+UNEQUAL_SUM: dict[str, Any] = {"sets": ((0, 2), (1, 2)), "M": 4}
 
 CLAIMS = [
     Claim(
