@@ -57,7 +57,12 @@ PROBLEMS = {
 OPTIONS = {"topk": "topk(k=2)", "randk": "randk(k=2)", "qsgd": "qsgd(levels=4)", "hard_threshold": "hard_threshold(lam=0.05)"}
 HYPER = {"gamma": 0.05, "H": 3, "tau": 2, "beta": 0.4, "eta": 0.3, "p": 0.3, "penalty": 1.2, "limit": 0.5, "Q": 1}
 # Sums of mixing errors, momenta near a minimum, and messages that shrink before they meet a threshold amplify roundings.
-GENTLE = {"co2": {"gamma": 0.02}, "cold": {"eta": 0.02, "s": 0.7}}
+GENTLE = {
+    "mt_dao": {"gamma": 0.01, "omega_2": 0.3, "beta_2": 0.5, "beta_v": 0.9, "K_x": 4, "K_1": 2, "K_2": 3, "K_v": 2, "eps": 0.1},
+    "mt_dao_sgdm": {"p_x": 0.3, "beta_1": 0.9, "omega_1": 0.5, "p_1": 0.4, "beta_2": 0.5, "omega_2": 0.3, "p_2": 0.5},
+    "co2": {"gamma": 0.02},
+    "cold": {"eta": 0.02, "s": 0.7},
+}
 FEWER = {"slowmo": 60, "co2": 120, "cold": 120, "nids": 120, "extra": 120, "adam": 60, "zero_one_adam": 40}
 
 
