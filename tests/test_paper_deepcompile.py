@@ -1,6 +1,5 @@
 """DeepCompile: the checks notice broken rules; the passes keep programs valid; bad input is one sentence."""
 
-import itertools
 from fractions import Fraction
 
 import pytest
@@ -50,22 +49,9 @@ def test_prefetch_between_the_plain_and_the_best_placement():
     ops = [op for p, t in (("a", 3), ("b", 1), ("c", 2)) for op in (Op("gather", (p,)), Op("compute", (p,), t))]
     plain = dc.play(ops, sizes, dc._byte).makespan
     moved = dc.play(dc.prefetch(ops, sizes, dc._byte, 100), sizes, dc._byte).makespan
-    best = min(
-        dc.play(_placed(ops, places), sizes, dc._byte).makespan
-        for places in itertools.product(range(3), repeat=3)
-        if list(places) == sorted(places)
-    )
+    best, placed = dc.best_placement(ops, sizes, dc._byte, 100)
+    assert dc.play(placed, sizes, dc._byte).makespan == best
     assert best <= moved <= plain and moved < plain
-
-
-def _placed(ops, places):
-    """Gather i is issued before computation ``places[i] <= i``."""
-    gathers, computing = ops[::2], ops[1::2]
-    return [
-        op
-        for j in range(len(computing))
-        for op in (*(g for g, p, i in zip(gathers, places, range(9), strict=False) if min(p, i) == j), computing[j])
-    ]
 
 
 def test_the_list_schedule_frees_parameters_soonest():
@@ -91,6 +77,8 @@ def test_offloading_keeps_within_the_limit_and_reloads_all_that_fits():
         (lambda: dc.play([Op("gather", ("a",))], {}, dc._byte), "'a' has no size"),
         (lambda: dc.play([Op("reduce")], {}, dc._byte), "not 'reduce'"),
         (lambda: dc.prefetch([], {}, dc._byte, 0), "device_bytes must be positive"),
+        (lambda: dc.best_placement([Op("gather", (p,)) for p in "abcdefghi"], {}, dc._byte, 9), "at most 8 gathers"),
+        (lambda: dc.prefetch([Op("gather", ("a",))] * 2, {"a": 1}, dc._byte, 9), "'a' is gathered more than once"),
         (lambda: dc.saving(0), "accumulate must be a whole number"),
     ],
 )

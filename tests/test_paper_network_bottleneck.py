@@ -74,6 +74,11 @@ def test_bad_input_is_one_sentence(change, words):
         nb.scaling_factor(**{"events": [(1.0, 1.0)], "n": 2, "bw": 1e9, "t_batch": 1.0, **change})
 
 
+def test_weights_of_the_backward_pass_are_checked():
+    with pytest.raises(UsageError, match="weights must be 2 numbers"):
+        nb.spread_backward([1, 2], 1.0, [1])
+
+
 def test_unknown_names_suggest_the_nearest():
     with pytest.raises(UsageError, match="did you mean 'resnet50'"):
         nb.model("resnet5")

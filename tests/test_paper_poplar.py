@@ -51,6 +51,13 @@ def test_independent_accumulation_against_all_splits():
         assert poplar.independent(curves, gbs).seconds == best
 
 
+def test_curves_from_rising_samples_rise_and_are_not_extrapolated():
+    made = poplar.curve({1: 1.0, 2: 1.1, 3: 5.0, 8: 5.1})
+    assert made == sorted(made) and len(made) == 8 and made[2] == 5.0
+    with pytest.raises(UsageError, match="at or beyond the largest batch"):
+        poplar.curve({1: 1.0, 4: 2.0}, most=5)
+
+
 def test_gain_tends_to_one_as_speeds_equalise():
     gains = [poplar.gain([Fraction(1), 1 + Fraction(1, k)]) for k in (1, 10, 100)]
     assert gains == sorted(gains, reverse=True) and gains[-1] < 1.01

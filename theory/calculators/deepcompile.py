@@ -17,6 +17,7 @@ from verify_rates.theory.evidence import Found
 
 FUSE = Fraction(6, 5)  # the literal 1.2 of the released pass
 MARGIN = Fraction(1, 10)
+MOST_PLACED = 8
 MOST_FUSED, MOST_BUFFERED = 10**9, 4 * 10**9  # bytes
 Time = Callable[[Any], Any]  # seconds to gather so many bytes
 
@@ -182,6 +183,7 @@ def prefetch(
     >>> [op.kind for op in prefetch(ops, {"a": 1}, lambda s: s, 100)]
     ['gather', 'compute', 'compute']
     """
+    _once(ops)
     limit = (1 - MARGIN) * positive(device_bytes, "device_bytes")
     peaks = play(ops, sizes, time).memory
     behind: list[list[str]] = []
@@ -219,6 +221,40 @@ def prefetch(
             turned.append(ops[i])
     turned += [Op("gather", tuple(reversed(names))) for names in (*behind, group) if names]
     return turned[::-1]
+
+
+def _once(ops: Sequence[Op]) -> None:
+    """A pass works on one graph, forward or backward, where a parameter is gathered once."""
+    gathered = [p for op in ops if op.kind == "gather" for p in op.parameters]
+    again = next((p for p in gathered if gathered.count(p) > 1), None)
+    if again is not None:
+        raise UsageError(f"{again!r} is gathered more than once; give the forward and the backward graph one by one.")
+
+
+def best_placement(ops: Sequence[Op], sizes: Mapping[str, Any], time: Time, device_bytes: Any) -> tuple[Any, list[Op]]:
+    """The least makespan over all earlier places of single gathers in their order, within the limit of pass B (at most 8 gathers).
+
+    >>> ops = [Op("compute", (), 2), Op("gather", ("a",)), Op("compute", ("a",), 1)]
+    >>> best_placement(ops, {"a": 1}, lambda s: s, 100)[0]
+    3
+    """
+    where = [i for i, op in enumerate(ops) if op.kind == "gather"]
+    if len(where) > MOST_PLACED:
+        raise UsageError(f"all placements are tried for at most {MOST_PLACED} gathers, not {len(where)}.")
+    _once(ops)
+    limit, others = (1 - MARGIN) * positive(device_bytes, "device_bytes"), [op for op in ops if op.kind != "gather"]
+    own = [i - k for k, i in enumerate(where)]  # how many other operators come before a gather
+    best: tuple[Any, list[Op]] | None = None
+    for places in itertools.product(*(range(last + 1) for last in own)):
+        if list(places) == sorted(places):
+            made: list[Op] = []
+            for j in range(len(others) + 1):
+                made += [ops[i] for i, p in zip(where, places, strict=True) if p == j] + others[j : j + 1]
+            done = play(made, sizes, time)
+            if (best is None or done.makespan < best[0]) and (places == tuple(own) or max(done.memory) <= limit):
+                best = done.makespan, made
+    assert best is not None  # the places as they are belong to the choices
+    return best
 
 
 def persistent(sizes: Mapping[str, Any], seconds: Mapping[str, Any], device_bytes: Any, peak: Any) -> list[str]:

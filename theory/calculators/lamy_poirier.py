@@ -234,24 +234,36 @@ def reductions(d_l: int, n_mu: int) -> Found:
     return Found.count(wrong, 2 + 2 * 3 * 13 * 2, proves=True)
 
 
-def gathers(order: Sequence[tuple[int, int]], keep: bool) -> int:
-    """How often a device gathers a sharded layer: before every task, or (keep) unless the task before used the same layer."""
-    d_l = max(layer for layer, _ in order) // 2 + 1
+def layer_runs(layers: Sequence[int]) -> int:
+    """Runs of tasks that use one layer: how often it is gathered, or its gradient reduced, if nothing stays after a run.
+
+    >>> layer_runs([0, 0, 1, 0])
+    3
+    """
+    return 1 + sum(a != b for a, b in itertools.pairwise(layers)) if layers else 0
+
+
+def traffic(d_l: int, n_mu: int, layered: bool, reuse: bool = False) -> tuple[Fraction, Fraction]:
+    """(gathers, reductions) of a step with sharded parameters on one device, in units of all parameters (lamy_poirier.4).
+
+    Parameters
+    ----------
+    reuse : whether a layer may stay where the forward pass turns into the backward pass.
+
+    >>> traffic(4, 8, layered=True), traffic(4, 8, layered=False)
+    ((Fraction(2, 1), Fraction(1, 1)), (Fraction(16, 1), Fraction(8, 1)))
+    """
+    (order,) = orders(d_l, 1, n_mu, False, layered)
     used = [layer if layer < d_l else 2 * d_l - 1 - layer for layer, _ in order]
-    return len(used) if not keep else 1 + sum(a != b for a, b in itertools.pairwise(used))
+    forward, backward = used[: d_l * n_mu], used[d_l * n_mu :]
+    gathered = layer_runs(used) if reuse else layer_runs(forward) + layer_runs(backward)
+    return Fraction(gathered, d_l), Fraction(layer_runs(backward), d_l)
 
 
 def sharded_traffic(d_l: int, n_mu: int, reuse: bool) -> Found:
-    """lamy_poirier.4: gathers in units of all parameters, played; layers stay for the tasks of one pass, or also across the turn."""
-    wrong = 0
-    for layered in (False, True):
-        (order,) = orders(d_l, 1, n_mu, False, layered)
-        forward, backward = order[: d_l * n_mu], [(2 * d_l - 1 - j, m) for j, m in order[d_l * n_mu :]]
-        if reuse:
-            count: Any = Fraction(gathers(order, True), d_l)
-        else:
-            count = Fraction(sum(1 + sum(a != b for (a, _), (b, _) in itertools.pairwise(half)) for half in (forward, backward)), d_l)
-        wrong += count != (2 if layered else 2 * n_mu)
+    """lamy_poirier.4: gathers and reductions, counted over the orders."""
+    wrong = traffic(d_l, n_mu, True, reuse) != (2, 1)
+    wrong += traffic(d_l, n_mu, False, reuse) != (2 * n_mu, n_mu)
     return Found.count(wrong, 2, proves=True)
 
 

@@ -40,13 +40,24 @@ class Measured(NamedTuple):
         161
         """
         rules = {"equal": [1.0] * len(self.tensors), "work": [float(b * p) for b, p in self.tensors]}
-        weights = choose(rule, rules, "rule of waits")
-        return [(self.T_back * w / sum(weights), b) for w, (b, _) in zip(weights, self.tensors, strict=True)]
+        return spread_backward([b for b, _ in self.tensors], self.T_back, choose(rule, rules, "rule of waits"))
 
 
 class Bucket(NamedTuple):
     ready: Any  # seconds from the start of the backward pass
     size: Any  # bytes
+
+
+def spread_backward(sizes: Sequence[Any], T_back: Any, weights: Sequence[Any] | None = None) -> list[Event]:
+    """Events of a list of tensors (in backward order) whose times are not known: ``T_back`` shared out by weights, equally by default.
+
+    >>> spread_backward([8, 4], 1.0, [1, 3])
+    [(0.25, 8), (0.75, 4)]
+    """
+    shares = [1] * len(sizes) if weights is None else list(weights)
+    if len(shares) != len(sizes) or not sizes or sum(shares) <= 0 or min(shares) < 0:
+        raise UsageError(f"weights must be {len(sizes)} numbers of at least 0, not all 0, one for each of the tensors.")
+    return [(positive(T_back, "T_back") * w / sum(shares), s) for w, s in zip(shares, sizes, strict=True)]
 
 
 def add_seconds(size: float) -> float:

@@ -6,7 +6,7 @@ A curve of a GPU is the list of seconds of one micro-step with 1, 2, ... samples
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from fractions import Fraction
 from typing import Any, NamedTuple
 
@@ -66,6 +66,27 @@ def _check(curves: Sequence[Curve], gbs: Any, per_step: Any) -> None:
         raise UsageError("every GPU needs a curve with at least one time.")
     for t in itertools.chain(*curves):
         positive(t, "a time")
+
+
+def curve(samples: Mapping[int, Any], most: int | None = None) -> list[float]:
+    """A GPU's curve from measured (batch, seconds), by monotone cubic interpolation; a cubic spline may fall between rising samples.
+
+    Parameters
+    ----------
+    most : the largest micro-batch that fits; by default the largest measured one.  Nothing is extrapolated.
+
+    >>> [round(t, 3) for t in curve({1: 1.0, 3: 2.0, 4: 4.0})]
+    [1.0, 1.286, 2.0, 4.0]
+    """
+    from scipy.interpolate import PchipInterpolator
+
+    at = sorted(samples)
+    last = at[-1] if most is None and at else most
+    if len(at) < 2 or at[0] != 1 or last is None or not 1 <= last <= at[-1]:
+        raise UsageError("a curve needs at least two samples, the first at batch 1 and the last at or beyond the largest batch.")
+    for b in at:
+        positive(samples[b], "a time")
+    return [float(t) for t in PchipInterpolator(at, [float(samples[b]) for b in at])(range(1, last + 1))]
 
 
 def independent(curves: Sequence[Curve], gbs: int, per_iteration: Any = 0) -> Plan:

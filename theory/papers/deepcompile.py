@@ -11,7 +11,7 @@ CLAIMS = [
     Claim(
         "deepcompile.1",
         "With T(s) = a + b*s: 1.2*Max(T(c),T(n)) > T(c+n) iff Min(c,n) < 0.2*(a/b + Max(c,n)).",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "fuse_rule",
         grid=({},),
         source="derived",

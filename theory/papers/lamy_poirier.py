@@ -48,7 +48,7 @@ CLAIMS = [
     ),
     Claim(
         "lamy_poirier.4",
-        "Sharded parameters are gathered 2*n_mu times in standard, twice in layered order, if they are dropped where a pass turns.",
+        "Sharded parameters: 2*n_mu gathers and n_mu reductions in standard, 2 and 1 in layered order, if dropped where a pass turns.",
         kind="identity",
         check=CALCULATOR + "sharded_traffic",
         grid=({"d_l": 2, "n_mu": 2, "reuse": False}, {"d_l": 5, "n_mu": 4, "reuse": False}),

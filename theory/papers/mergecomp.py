@@ -76,7 +76,7 @@ CLAIMS = [
     Claim(
         "mergecomp.4.one",
         "One group beats two iff for every cut B_h + B_g exceeds min(sending the first, computing and encoding the second group).",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "one_or_two",
         grid=product(count=(2, 3)),
         source="derived",

@@ -127,7 +127,7 @@ CLAIMS = [
     Claim(
         "tokenring.9",
         "Queries hide behind compute iff n >= F/(2*B), in ring attention keys and values iff n >= F/B; heads and d do not matter.",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "overlap",
         grid=({},),
         source="derived",

@@ -42,7 +42,7 @@ CLAIMS = [
     Claim(
         "topk_empirical.4",
         "Bytes are saved iff k/d < 2*b_v/(n*(b_v+b_i)), for any n.",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "bytes_rule",
         grid=product(n=1, value_bytes=4, index_bytes=4),
         source="derived",
@@ -51,7 +51,7 @@ CLAIMS = [
     Claim(
         "topk_empirical.4.repaired",
         "Bytes are saved iff k/d < 2*b_v/(n*(b_v+b_i)), for n >= 2.",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "bytes_rule",
         grid=(*product(n=(2, 3, 8), value_bytes=4, index_bytes=4), *product(n=(2, 5), value_bytes=2, index_bytes=4)),
         source="derived",
@@ -59,7 +59,7 @@ CLAIMS = [
     Claim(
         "topk_empirical.5",
         "Time is saved iff T_select < (n-1)*lat + (n-1)/bw*(2*d*b_v/n - k*(b_v+b_i)).",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "time_rule",
         grid=({},),
         source="derived",
@@ -67,7 +67,7 @@ CLAIMS = [
     Claim(
         "topk_empirical.6",
         "Top-k wins iff bw < (n-1)*(2*d*b_v/n - k*(b_v+b_i))/(T_select - (n-1)*lat), where T_select > (n-1)*lat.",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "break_even_rule",
         grid=product(n=(1, 2, 3, 8)),
         source="derived",

@@ -111,7 +111,7 @@ CLAIMS = [
     Claim(
         "zen.11",
         "BP with COO beats dense all-reduce iff d + d^n < 1.",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "bp_against_dense",
         grid=({},),
         source="derived",
@@ -160,7 +160,7 @@ CLAIMS = [
     Claim(
         "zen.14.once",
         "For independent supports BP is better iff d > d*: there is one crossover.",
-        kind="property",
+        kind="iff",
         check=CALCULATOR + "one_crossover",
         grid=product(n=(4, 8, 16, 32)),
         source="derived",
