@@ -392,6 +392,50 @@ def test_coins_for_one_step_only():
         worst_case(_method(_lazy), {"gamma": 1.0}, steps=2)
 
 
+# --- few inequalities first -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "hyper", "problem"),
+    [
+        ("gd", {"gamma": 1.0}, {"steps": 20}),
+        ("gd", {"gamma": 1.7}, {"steps": 16}),
+        ("gd", {"gamma": 1.5}, {"steps": 16, "mu": 0.1, "measure": "distance"}),
+        ("nesterov", {"gamma": 1.0, "beta": [i / (i + 3) for i in range(16)]}, {"steps": 16}),
+        ("local_sgd", {"gamma": 0.3, "H": 2}, {"steps": 14, "zeta2_star": 0.1}),
+    ],
+)
+def test_few_inequalities_give_what_all_give(name, hyper, problem, monkeypatch):
+    """The short cut over neighbouring points changes time, not ends."""
+    n = "any" if name == "local_sgd" else 1
+    short = worst_case(name, hyper, n=n, **problem)
+    monkeypatch.setattr("verify_rates.theory.worst_case.solve.solve_few", lambda conic, margin: None)
+    full = worst_case(name, hyper, n=n, **problem)
+    assert short.rigorous and full.rigorous
+    assert abs(short.upper - full.upper) <= RTOL * full.upper and abs(short.lower - full.lower) <= RTOL * full.upper
+    assert_replays(short)
+
+
+@pytest.mark.parametrize("N", [40, 60])
+def test_long_runs(N):
+    """Ends on their sides of L/(4 N + 2), in well under the time of one solve over the whole matrix."""
+    found = worst_case("gd", {"gamma": 1.0}, steps=N, n=1)
+    truth = 1 / (4 * N + 2)
+    assert found.rigorous and found.lower <= truth * (1 + ROUNDING) and found.upper >= truth * (1 - ROUNDING)
+    assert found.upper - found.lower <= 1e-5 * truth
+
+
+def test_few_inequalities_are_not_believed(conic, monkeypatch):
+    """Were the others simply forgotten, the primal point would be no instance; it is noticed."""
+    from verify_rates.theory.worst_case import working_set
+
+    problem = {"steps": 16, "n": 1, "take": "average_iterate"}
+    honest = worst_case("gd", {"gamma": 1.0}, **problem)
+    monkeypatch.setattr(working_set, "VIOLATED", math.inf)
+    forgetful = worst_case("gd", {"gamma": 1.0}, **problem)
+    assert forgetful.rigorous and forgetful.lower <= honest.upper and forgetful.upper >= honest.lower
+
+
 # --- sampling cannot beat an upper end -------------------------------------------------------------------------------
 
 

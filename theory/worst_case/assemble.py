@@ -16,6 +16,9 @@ from verify_rates.solvers.method import UsageError
 from verify_rates.theory.worst_case.algebra import Form, Vec
 from verify_rates.theory.worst_case.world import PepWorld
 
+LARGE = 12  # order of a Gram matrix from which a sparse form of the problem is worth having
+DEPENDENT = 1e-3  # a vector that adds less than this to those before it, relatively, is no basis vector
+
 
 @dataclass(frozen=True)
 class Conic:
@@ -32,6 +35,7 @@ class Conic:
     offset: float
     radius2: float  # R^2: the square of the unit of positions
     names: tuple[str, ...]  # of the rows
+    positions: tuple[np.ndarray | None, np.ndarray | None]  # rows: a basis of positions, over that of the Gram matrices
     scales: np.ndarray  # (rows,) divide the multipliers of the scaled rows by these to get those in own units
 
     @property
@@ -100,6 +104,21 @@ class Assembler:
                     if k in place:
                         array[i, place[k]] = float(c) * units[k]
         return out
+
+    def positions(self, part: int) -> np.ndarray | None:
+        """Positions first, then gradients, as a basis: neighbours differ by few of them, so that inequalities over it are sparse."""
+        points = self.world.points
+        if self.orders[part] < LARGE or not points:
+            return None
+        candidates = self.coordinates([_minus(p.x, points[0].x) for p in points] + [p.g for p in points])[part]
+        chosen, unit = [], np.zeros((0, candidates.shape[1]))
+        for v in candidates:
+            rest = v - unit.T @ (unit @ v)
+            rest -= unit.T @ (unit @ rest)
+            if np.linalg.norm(rest) > DEPENDENT * max(float(np.linalg.norm(v)), 1e-300):
+                chosen.append(v)
+                unit = np.vstack([unit, rest / np.linalg.norm(rest)])
+        return np.array(chosen) if len(chosen) == candidates.shape[1] else None
 
     def gram(self, U: tuple[np.ndarray, ...], V: tuple[np.ndarray, ...]) -> np.ndarray:
         """Coefficients of inner products averaged over the workers."""
@@ -207,6 +226,7 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
         offset=float(objective.const),
         radius2=radius2,
         names=tuple(np.array([*names, *(name for name, _ in world.constraints)], dtype=object)[~bounds_nothing]),
+        positions=(builder.positions(0), builder.positions(1)),
         scales=scales * own,
     )
     return conic, builder
@@ -235,6 +255,7 @@ def rescaled(conic: Conic, z: np.ndarray, value: float, least: float) -> tuple[C
         E=sp.csr_array(conic.E @ scaling),
         P=sp.csr_array(conic.P @ scaling),
         unit=conic.unit * value,
+        positions=(None, None),
         scales=conic.scales * rows,
     )
     return made, factors, rows

@@ -51,6 +51,7 @@ def _reduced(conic: Conic, kept: np.ndarray) -> Conic:
         E=sp.csr_array((0, rows.shape[1])),
         P=sp.csr_array((0, rows.shape[1])),
         orders=(orders[0], orders[1]),
+        positions=(None, None),
         names=tuple(np.array(conic.names, dtype=object)[kept]),
         scales=conic.scales[kept],
     )

@@ -26,6 +26,7 @@ from verify_rates.theory.worst_case.facial import relaxations
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import interior_point
 from verify_rates.theory.worst_case.result import WorstCase
+from verify_rates.theory.worst_case.working_set import solve_few
 from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, field_units, taken
 
 TAKES = ("last", "best", "mean", "average_iterate")
@@ -35,6 +36,8 @@ STARTS = ("standard", "free")
 SHARP, SAFE = 1e-11, 1e-7
 # Ends further apart than this, relatively, are not good enough to stop at.
 WIDE = 1e-6
+# In problems too large for that, ends this close do: a solve of all inequalities leaves as much.
+ENOUGH = 5e-6
 # Up to this order of the Gram matrices a second solve is worth its digits.
 LIGHT = 32
 # Units are not taken smaller than this from a solution: what is zero there has no unit.
@@ -164,8 +167,13 @@ class Solved:
         return self.top.verified and (self.low.verified or bool(self.conic.mixed))
 
     @property
+    def apart(self) -> float:
+        """Distance of the ends, relatively."""
+        return (self.top.value - self.low.value) / max(abs(self.top.value), 1e-300)
+
+    @property
     def wide(self) -> bool:
-        return self.raw.ok and self.top.value - self.low.value > WIDE * abs(self.top.value)
+        return self.raw.ok and self.apart > WIDE
 
     def with_better_ends_of(self, other: Solved) -> Solved:
         """Each end from the solve in which it is better; both are of one problem and in one scaling."""
@@ -204,7 +212,11 @@ def _collected(
 
 def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
     """Solve and verify; wide ends are tried again in units of the first value, then in those of the first solution too."""
-    found = first = _attempt(conic, inside, solver)
+    few = _of_few(conic, inside) if solver == "CLARABEL" else None
+    if few is not None and few.verified and few.apart <= (WIDE if sum(conic.orders) <= LIGHT else ENOUGH):
+        return few
+    first = _attempt(conic, inside, solver)
+    found = first if few is None or not first.raw.ok else first.with_better_ends_of(few)
     for least in (1.0, SMALLEST_UNIT):
         if found.wide and first.top.value > 0 and sum(conic.orders) <= LIGHT:
             found = found.with_better_ends_of(_in_units_of(first, least, inside, solver))
@@ -220,6 +232,20 @@ def _in_units_of(first: Solved, least: float, inside: np.ndarray, solver: str) -
     ratio = closer.unit / first.conic.unit
     top, low = (dataclasses.replace(end, value=end.value * ratio) for end in (again.top, again.low))
     return Solved(first.conic, again.raw, top, low, again.lam * ratio / rows, again.z * columns)
+
+
+def _of_few(conic: Conic, inside: np.ndarray) -> Solved | None:
+    """The solve with few inequalities, where the problem is of that kind; multipliers blended with safer ones where they need it."""
+    raw = solve_few(conic, SHARP)
+    if raw is None or not raw.ok:
+        return None
+    low, z = lower(conic, raw, inside)
+    dual = upper(conic, raw)
+    if not dual.bound.verified:
+        safe = solve_few(conic, SAFE)
+        mixed = blended(conic, raw.z, dual, upper(conic, safe)) if safe is not None and safe.ok else dual
+        dual = mixed if mixed.bound.verified else dual
+    return Solved(conic, raw, dual.bound, low, dual.lam, z)
 
 
 def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
