@@ -17,13 +17,15 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from verify_rates.problems.rounding import down
+from verify_rates.problems.rounding import down, up
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.oracle import Constants, Data
 from verify_rates.solvers.words import Unsupported
 
 FAMILIES: dict[str, Any] = {}  # classes, and the problems made by a user's file
 ADDITIVE = ("none", "gaussian", "two_point")  # noise that does not depend on x
+HEAVY = ("student", "pareto")  # neither does this one; its variance may be infinite
+CODES = {"gaussian": 1.0, "two_point": 2.0, "student": 3.0, "pareto": 4.0}  # of the kernels
 HEADER = 5  # entries of Data.params that every kernel reads: additive noise, batch, high, low, probability of high
 
 _EMPTY = Data(
@@ -75,21 +77,24 @@ class Problem(abc.ABC):
     Noise is part of the problem: ``noise="none"``; ``noise="batch"``, ``batch`` samples of the worker with replacement (data problems);
     ``noise="gaussian"``, independent normal coordinates with ``E||noise||^2 = sigma2``; ``noise="two_point"``, coordinates that are
     high with probability ``p`` and low otherwise, of mean zero, with the same total variance.  ``noise`` may be left out: ``batch=B``
-    and ``sigma2=s`` say it.
+    and ``sigma2=s`` say it.  Heavy tails: ``noise="student"``, coordinates ``scale`` times Student's t with ``tail`` degrees of freedom;
+    ``noise="pareto"``, of either sign with ``P(|xi| > r) = (scale/r)^tail`` beyond ``scale``; moments below ``tail`` > 1 are finite.
 
     Parameters
     ----------
     n : number of workers.
-    noise, sigma2, p : see above; sigma2 in squared gradient units, summed over the coordinates.
+    noise, sigma2, p, tail, scale : see above; sigma2 in squared gradient units, summed over the coordinates.
     """
 
     name: ClassVar[str] = ""
-    noises: ClassVar[tuple[str, ...]] = ADDITIVE
+    noises: ClassVar[tuple[str, ...]] = (*ADDITIVE, *HEAVY)
     d: int = field(init=False, default=0)  # an option in some families, given by the data in others
     n: int = 1
     noise: str | None = None
     sigma2: float = 0.0
     p: float = 0.5
+    tail: float = 0.0
+    scale: float = 0.0
 
     def __post_init__(self) -> None:
         self.n = number("n", self.n, 1, whole=True)
@@ -111,6 +116,10 @@ class Problem(abc.ABC):
             raise UsageError("noise='batch' and batch=B go together; choose one kind of noise.")
         if (self.noise in ("gaussian", "two_point")) != (self.sigma2 > 0):
             raise UsageError("noise='gaussian' or 'two_point' goes with sigma2 > 0, and no other noise does; choose one kind of noise.")
+        heavy = self.noise in HEAVY
+        self.tail, self.scale = number("tail", self.tail, 1 if heavy else 0, strict=heavy), number("scale", self.scale, 0, strict=heavy)
+        if not heavy and (self.tail or self.scale):
+            raise UsageError("tail and scale go with noise='student' or 'pareto', and with no other noise.")
 
     # --- what a family fills in ---------------------------------------------------------------------------------------
 
@@ -144,9 +153,14 @@ class Problem(abc.ABC):
     def constants(self) -> Constants:
         """The constants of :class:`verify_rates.solvers.oracle.Constants`, exact or rounded to the safe side."""
         found = self._constants()
-        if self.noise not in ADDITIVE:
+        if self.noise not in (*ADDITIVE, *HEAVY):
             return found
-        return found._replace(sigma2_star=self.sigma2, sigma2_sup=self.sigma2)
+        variance = self._heavy_variance() if self.noise in HEAVY else self.sigma2
+        return found._replace(sigma2_star=variance, sigma2_sup=variance)
+
+    def _heavy_variance(self) -> float:
+        """Both kinds: ``d scale^2 tail/(tail-2)``, infinite for tails up to 2."""
+        return math.inf if self.tail <= 2 else up(self.d * self.scale**2 * self.tail / (self.tail - 2), 8)  # eight roundings
 
     @property
     def stochastic(self) -> bool:
@@ -172,7 +186,7 @@ class Problem(abc.ABC):
             return self._full(x, xp)
         if len(gens) != self.n:
             raise UsageError(f"{self.name} needs one generator a worker: {self.n}, not {len(gens)}.")
-        if self.noise not in ADDITIVE:
+        if self.noise not in (*ADDITIVE, *HEAVY):
             return self._sampled(x, gens, xp)
         return self._full(x, xp) + xp.asarray(np.stack([self._draw(gen) for gen in gens]))
 
@@ -180,11 +194,18 @@ class Problem(abc.ABC):
         high, low = self._levels
         if self.noise == "gaussian":
             return high * gen.standard_normal(self.d)
+        if self.noise == "student":
+            return high * gen.standard_t(low, self.d)
+        if self.noise == "pareto":
+            u = gen.random(self.d)
+            return np.where(u < 0.5, -high, high) * np.where(u < 0.5, 1 - 2 * u, 2 - 2 * u) ** (-1 / low)
         return np.where(gen.random(self.d) < self.p, high, low)
 
     @cached_property
     def _levels(self) -> tuple[float, float]:
-        """(deviation, 0) of a coordinate, or its two values; rounded so that the total variance is at most sigma2."""
+        """(deviation, 0) of a coordinate, or its two values, rounded so that the total variance is at most sigma2; or (scale, tail)."""
+        if self.noise in HEAVY:
+            return self.scale, self.tail
         std = math.sqrt(self.sigma2 / self.d)
         while Fraction(std) ** 2 * self.d > Fraction(self.sigma2):
             std = down(std)
@@ -237,7 +258,7 @@ class Family(Problem):
     def slots(self) -> Data:
         """What the kernels read."""
         found = self._data()
-        code = {"gaussian": 1.0, "two_point": 2.0}.get(str(self.noise), 0.0)
+        code = CODES.get(str(self.noise), 0.0)
         header = [code, float(getattr(self, "batch", None) or 0), *self._levels, self.p]
         params = np.concatenate([header, found.pop("params", np.empty(0))])
         return filled(params=params, **found)

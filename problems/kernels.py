@@ -25,8 +25,13 @@ def _add_noise(params, gen, exact, out):
     for j in range(out.size):
         if params[0] == 1.0:
             out[j] += params[2] * gen.standard_normal()
-        else:
+        elif params[0] == 2.0:
             out[j] += params[2] if gen.random() < params[4] else params[3]
+        elif params[0] == 3.0:
+            out[j] += params[2] * gen.standard_t(params[3])
+        else:
+            u = gen.random()
+            out[j] += -params[2] * (1 - 2 * u) ** (-1 / params[3]) if u < 0.5 else params[2] * (2 - 2 * u) ** (-1 / params[3])
 
 
 @njit(cache=True, nogil=True)
