@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
@@ -114,12 +115,11 @@ def instance(kind: str, K: int, per: int, m: int, seed: int, mu: float = 0.3) ->
     X, y = rng.normal(size=(m, N)), np.where(rng.random(N) < 0.5, -1.0, 1.0)
     parts = tuple(tuple(range(k * per, (k + 1) * per)) for k in range(K))
     nothing, b = np.zeros(N), rng.normal(size=m) * 2
-    free = {"low": -math.inf, "high": math.inf}
-    dual = {"A": X / (mu * N), "b": np.zeros(m), "tau": 1 / mu, "l1": 0.0, "parts": parts}
+    dual: dict[str, Any] = {"b": np.zeros(m), "tau": 1 / mu, "l1": 0.0, "parts": parts}
     if kind == "svm_dual":
-        return Instance(**{**dual, "A": dual["A"] * y}, c=np.full(N, 1 / N), mu=0.0, low=0.0, high=1.0)
+        return Instance(X * y / (mu * N), c=np.full(N, 1 / N), mu=0.0, low=0.0, high=1.0, **dual)
     if kind == "ridge_dual":
-        return Instance(**dual, c=rng.normal(size=N) / N, mu=1 / N, **free)
+        return Instance(X / (mu * N), c=rng.normal(size=N) / N, mu=1 / N, low=-math.inf, high=math.inf, **dual)
     if kind == "box_lasso":
         return Instance(X, b, nothing, 1.0, 0.0, 0.1, -0.7, 0.7, parts)
     return Instance(X, b, nothing, 1.0, mu, 0.4 if kind == "elastic_net" else 0.0, -math.inf, math.inf, parts)
@@ -297,7 +297,7 @@ def local_accuracy(n: int, H: int, seed: int) -> Found:
     scale = np.sqrt(np.diag(Q))
     c_loc = float(np.linalg.eigvalsh(Q / np.outer(scale, scale))[0]) / n
     steps = [np.eye(n) - np.outer(np.eye(n)[i], Q[i] / Q[i, i]) for i in range(n)]
-    M = Q
+    M: Any = Q
     for _ in range(H):
         M = sum(P.T @ M @ P for P in steps) / n
     root = np.linalg.cholesky(Q)

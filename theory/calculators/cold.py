@@ -82,7 +82,8 @@ def dynamic_run(eta: float, xi: float, scale: float, steps: int, seed: int) -> t
     problem = get_problem("quadratic", **SIZE, L=1.0, mu=0.1, common=False, zeta2_star=1.0, seed=seed)
     hyper = {"gamma": 1.0, "eta": eta, "s": [scale * xi**t for t in range(steps)]}
     plan = make_plan("cold", problem, hyper, steps, compressor="identity", topology="ring")
-    world, inputs = world_of(plan, (seed, 0)), []
+    world = world_of(plan, (seed, 0))
+    inputs: list[np.ndarray] = []
     world.__class__ = OneBit
     states, ys = [state_of(plan, plan.start())], []
     for t in range(steps):
@@ -182,7 +183,8 @@ def second_moments(k: int, gamma: float, eta: float, seed: int) -> Found:
     affine.mask = 1.0
     A, b = affine.matrices()
     fixed = np.linalg.solve(np.eye(len(A)) - A, b)  # of every mask: there y = v, and nothing is sent
-    operator, start = 0.0, np.random.default_rng(seed).normal(size=len(A))
+    start = np.random.default_rng(seed).normal(size=len(A))
+    operator = np.zeros((len(A) ** 2, len(A) ** 2))
     for affine.mask in masks:
         made = affine.matrices()[0]
         operator = operator + np.kron(made, made) / len(masks)
@@ -208,7 +210,9 @@ def lmi_rate(spectrum: tuple[float, ...], mu: float, L: float, q: float, gamma: 
     import cvxpy as cp
 
     rho, margin, taus = cp.Parameter(nonneg=True), cp.Variable(), cp.Variable(2, nonneg=True)
-    blocks, constraints, size = {}, [margin <= 1], 0.0
+    blocks: dict[float, Any] = {}
+    size: Any = 0.0
+    constraints: list[Any] = [margin <= 1]
     for w in spectrum:
         to, keep, first, second = _mode(w, mu, L, q, gamma, eta)
         P = cp.Variable((len(keep), len(keep)), symmetric=True)
@@ -226,11 +230,12 @@ def lmi_rate(spectrum: tuple[float, ...], mu: float, L: float, q: float, gamma: 
                 problem.solve(solver=cp.CLARABEL)
         except cp.SolverError:
             return -math.inf
-        if taus.value is None or min(taus.value) < 0:
+        weights: Any = taus.value
+        if weights is None or min(weights) < 0:
             return -math.inf
         found = []
         for P, to, keep, first, second in blocks.values():
-            left = to.T @ P.value @ to - value * keep.T @ P.value @ keep + taus.value[0] * first + taus.value[1] * second
+            left = to.T @ P.value @ to - value * keep.T @ P.value @ keep + weights[0] * first + weights[1] * second
             found += [-np.linalg.eigvalsh(left)[-1], np.linalg.eigvalsh(P.value)[0]]
         return float(min(found))
 
@@ -327,8 +332,8 @@ def reference(k: int, eta: float, seed: int) -> Found:
     from verify_rates.solvers.engine.run import simulate
 
     problem, steps = _quadratic(*SIZE.values(), False, seed), math.ceil(LONG / eta)
-    options = {"compressor": f"topk(k={k})", "topology": "ring", "measures": ("distance", "consensus_error"), "every": steps // 10}
-    run = simulate("cold", problem, {"gamma": 1.0, "eta": eta}, steps=steps, engine="numpy", **options)
+    options: dict[str, Any] = {"compressor": f"topk(k={k})", "topology": "ring", "every": steps // 10, "engine": "numpy"}
+    run = simulate("cold", problem, {"gamma": 1.0, "eta": eta}, steps=steps, measures=("distance", "consensus_error"), **options)
     total = run.values["distance"][0] + run.values["consensus_error"][0]
     spread = total / total[0]
     rate = (float(spread[4]) / float(spread[1])) ** (1 / (run.steps[4] - run.steps[1]))

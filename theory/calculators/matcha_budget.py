@@ -67,7 +67,8 @@ def activation(graph: str, share: float) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # any p that keeps to the budget is one; how good it is, matcha.activation says
         cp.Problem(cp.Maximize(gap), constraints).solve(solver=cp.CLARABEL)
-    return np.clip(p.value, 0.0, 1.0)
+    found: Any = p.value
+    return np.clip(found, 0.0, 1.0)
 
 
 def best_alpha(Ls: Sequence[np.ndarray], p: np.ndarray) -> tuple[float, float]:
@@ -88,13 +89,14 @@ def alpha_sdp(Ls: Sequence[np.ndarray], p: np.ndarray) -> tuple[float, float]:
     alpha, beta, rho = cp.Variable(), cp.Variable(), cp.Variable()
     left = np.eye(n) - np.ones((n, n)) / n - 2 * alpha * mean + beta * (mean @ mean + 2 * spread)
     cp.Problem(cp.Minimize(rho), [cp.square(alpha) <= beta, left << rho * np.eye(n)]).solve(solver=cp.CLARABEL)
-    return float(alpha.value), float(rho.value)
+    found: Any = (alpha.value, rho.value)
+    return float(found[0]), float(found[1])
 
 
 def table(share: float, column: str) -> Found:
     """A column of the reference table of the graph of the paper's figure, at a budget; for p the largest difference of an entry."""
     Ls, p = decomposed("matcha8"), activation("matcha8", share)
-    said = dict(zip(("p", "lambda_2", "alpha", "rho", "periodic"), REFERENCE[share], strict=True))
+    said: dict[str, Any] = dict(zip(("p", "lambda_2", "alpha", "rho", "periodic"), REFERENCE[share], strict=True))
     ones = np.ones(len(Ls))
     found: Any = {
         "p": lambda: p,

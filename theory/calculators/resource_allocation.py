@@ -247,7 +247,8 @@ def stamped(alike: bool, g: str, n: int, taubar: int, seed: int) -> Found:
     """
     rng, function = np.random.default_rng([seed, n]), NONLINEARITIES[g][0]
     x = [Fraction(int(v), 16) for v in rng.integers(-40, 40, n)]
-    total, wrong, under_way = sum(x), 0, {}
+    total, wrong = sum(x), 0
+    under_way: dict[int, list[tuple[int, Fraction]]] = {}
     for t in range(DELAYED + taubar + 1):
         if t < DELAYED:
             psi = [(i + 1) * v for i, v in enumerate(x)]
