@@ -58,12 +58,24 @@ OPTIONS = {"topk": "topk(k=2)", "randk": "randk(k=2)", "qsgd": "qsgd(levels=4)",
 HYPER = {"gamma": 0.05, "H": 3, "tau": 2, "beta": 0.4, "eta": 0.3, "p": 0.3, "penalty": 1.2, "limit": 0.5, "Q": 1}
 # Sums of mixing errors, momenta near a minimum, and messages that shrink before they meet a threshold amplify roundings.
 GENTLE = {
+    "signsgd_mv": {"gamma": 0.0137},  # steps on a rounder lattice meet gradients that are exactly 0, whose sign is rounding
+    "signsgd_fd": {"gamma": 0.0137},
     "mt_dao": {"gamma": 0.01, "omega_2": 0.3, "beta_2": 0.5, "beta_v": 0.9, "K_x": 4, "K_1": 2, "K_2": 3, "K_v": 2, "eps": 0.1},
     "mt_dao_sgdm": {"p_x": 0.3, "beta_1": 0.9, "omega_1": 0.5, "p_1": 0.4, "beta_2": 0.5, "omega_2": 0.3, "p_2": 0.5},
     "co2": {"gamma": 0.02},
     "cold": {"eta": 0.02, "s": 0.7},
 }
-FEWER = {"slowmo": 60, "co2": 120, "cold": 120, "nids": 120, "extra": 120, "adam": 60, "zero_one_adam": 40}
+FEWER = {
+    "slowmo": 60,
+    "co2": 120,
+    "cold": 120,
+    "nids": 120,
+    "extra": 120,
+    "adam": 60,
+    "zero_one_adam": 40,
+    "signsgd_mv": 60,
+    "signsgd_fd": 60,
+}
 
 
 def families():
