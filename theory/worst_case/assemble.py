@@ -7,6 +7,7 @@ initial condition and the measure have size 1, and every row has largest entry 1
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -44,9 +45,11 @@ class Conic:
         return tuple(k * (k + 1) // 2 for k in self.orders)  # type: ignore[return-value]
 
 
+@cache
 def triangle(k: int) -> tuple[np.ndarray, np.ndarray]:
     """Row and column numbers of an upper triangle, column by column."""
     columns, rows = np.tril_indices(k)
+    rows.flags.writeable = columns.flags.writeable = False  # they are shared
     return rows, columns
 
 

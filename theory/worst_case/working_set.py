@@ -16,7 +16,7 @@ import scipy.sparse as sp
 from verify_rates.theory.worst_case.assemble import Conic, smat, triangle
 from verify_rates.theory.worst_case.backends import Raw, off_diagonal, solve_conic
 
-MANY = 200  # inequalities below which one solve of all is quicker
+MANY = 120  # inequalities below which one solve of all is quicker
 ROUNDS = 2  # solves with few before all are taken
 # Rows have largest entry 1; what is violated by less is what a good solve of all would leave, and is repaired like it.
 VIOLATED = 1e-9
