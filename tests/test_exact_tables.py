@@ -70,11 +70,11 @@ def test_staleness_adds():
     """One more step of delay costs about the same at every compression; the factor falls as more is compressed."""
     steps = {key: float(row["steps_per_efold"]) for key, row in STALE.items()}
     costs = [steps[tau + 1, d] - steps[tau, d] for tau in range(4) for d in (1.0, 0.75, 0.5, 0.25)]
-    assert 5.5 <= min(costs) and max(costs) <= 7.25
+    assert min(costs) >= 5.5 and max(costs) <= 7.25
     factors = [steps[4, d] / steps[0, d] for d in (1.0, 0.75, 0.5, 0.25, 0.1)]
     assert factors == sorted(factors, reverse=True) and factors[2] < 1.8 < 0.75**-4
 
 
 def test_heavy_ball_beyond_quadratics():
-    found = contraction("heavy_ball", {"gamma": 1.881, "beta": 0.227}, mu=0.1)
+    found = contraction("heavy_ball", {"gamma": 1.8811, "beta": 0.2271}, mu=0.1)
     assert found.rigorous and abs(found.upper - 0.5276) < 5e-5
