@@ -51,11 +51,11 @@ def valid(cached: tuple[int, int], cg: int, s: int) -> bool:
 def _reduced(state: State, s: int) -> State:
     """The same state in a finite form: clocks count from the server's, and what is out of reach is all the same.
 
-    A row whose clock is more than ``s + 2`` behind fails the test whatever is written to it, so its clocks may be moved up; more
+    A row whose clock is more than ``s + 3`` behind fails the test whatever is written to it, so its clocks may be moved up; more
     missed updates than :func:`_many` are not told apart.
     """
     cg, rows, pending, missed, reading = state
-    least = -s - 2
+    least = -s - 3
     moved = tuple(None if r is None else (max(r[0] - cg, least), max(r[1] - cg, least)) for r in rows)
     return 0, moved, pending, tuple(min(m, _many(s)) for m in missed), reading
 
