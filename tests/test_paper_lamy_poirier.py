@@ -16,7 +16,7 @@ def test_other_orders_are_noticed(monkeypatch):
 
 def test_other_formulas_are_noticed(monkeypatch):
     monkeypatch.setitem(lp.BUBBLES, True, "(n_l-1)*n_l/d_l")
-    assert lp.bubbles(False).lower > 0
+    assert lp.bubbles().lower > 0
     honest = lp.backward_seconds
     monkeypatch.setattr(lp, "backward_seconds", lambda d, n, t, r, layered, join=max: honest(d, n, t, r, not layered, join))
     assert lp.reductions(3, 2).lower > 0

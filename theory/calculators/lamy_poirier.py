@@ -201,19 +201,27 @@ def makespans(n_l: int, backward: bool) -> Found:
 BUBBLES = {False: "(n_l-1)/n_mu", True: "(n_l-1)*n_l/(n_mu*d_l)"}  # lamy_poirier.2
 
 
-def bubbles(any_count: bool) -> Found:
-    """lamy_poirier.2: the printed shares, for n_mu >= n_l (or for any n_mu)."""
+def _printed_bubble(d_l: int, n_l: int, n_mu: int, modular: bool) -> Fraction:
     from verify_rates.theory.symbols import exact
 
+    return exact(BUBBLES[modular].replace("n_l", "a").replace("n_mu", "b").replace("d_l", "c"), {"a": n_l, "b": n_mu, "c": d_l})
+
+
+def bubbles() -> Found:
+    """lamy_poirier.2: the printed shares, for n_mu >= n_l if modular."""
     wrong, cases = 0, 0
     for n_l, per, n_mu, modular in itertools.product((1, 2, 4, 8), (1, 2, 4), (1, 2, 4, 8, 11), (False, True)):
-        if modular and n_mu < n_l and not any_count:
-            continue
-        d_l = n_l * per
-        text = BUBBLES[modular].replace("n_l", "a").replace("n_mu", "b").replace("d_l", "c")
-        cases += 1
-        wrong += bubble_share(d_l, n_l, n_mu, modular) != exact(text, {"a": n_l, "b": n_mu, "c": d_l})
+        if n_mu >= n_l or not modular:
+            cases += 1
+            wrong += bubble_share(n_l * per, n_l, n_mu, modular) != _printed_bubble(n_l * per, n_l, n_mu, modular)
     return Found.count(wrong, cases, proves=True)
+
+
+def bubble_at(d_l: int, n_l: int, n_mu: int) -> Found:
+    """lamy_poirier.2.few: the share of a modular pipeline, played, beside the printed one."""
+    played = Fraction(play(d_l, n_l, n_mu, 1, modular=True, layered=True, backward=False).seconds, n_mu * d_l // n_l) - 1
+    said = _printed_bubble(d_l, n_l, n_mu, True)
+    return Found(float(played), float(played), float(said), "==", proves=True, message=f"played {played}, printed {said}")
 
 
 def reductions(d_l: int, n_mu: int) -> Found:
@@ -262,9 +270,10 @@ def traffic(d_l: int, n_mu: int, layered: bool, reuse: bool = False) -> tuple[Fr
 
 def sharded_traffic(d_l: int, n_mu: int, reuse: bool) -> Found:
     """lamy_poirier.4: gathers and reductions, counted over the orders."""
-    wrong = traffic(d_l, n_mu, True, reuse) != (2, 1)
-    wrong += traffic(d_l, n_mu, False, reuse) != (2 * n_mu, n_mu)
-    return Found.count(wrong, 2, proves=True)
+    layered, standard = traffic(d_l, n_mu, True, reuse), traffic(d_l, n_mu, False, reuse)
+    wrong = (layered != (2, 1)) + (standard != (2 * n_mu, n_mu))
+    shown = f"gathers and reductions: layered {' and '.join(map(str, layered))}, standard {' and '.join(map(str, standard))}"
+    return Found(float(wrong), float(wrong), 0.0, proves=True, message=shown)
 
 
 def checkpoints(d_l: int, n_mu: int) -> Found:

@@ -145,6 +145,15 @@ def bytes_rule(n: int, value_bytes: int, index_bytes: int) -> Found:
     return Found.count(wrong, cases, proves=True)
 
 
+def bytes_at(d: int, k: int, n: int) -> Found:
+    """topk_empirical.4 on one instance that meets the condition with 4-byte values and indices: bytes sent sparse, said to be fewer."""
+    sparse, dense = ring_all_gather(n, Fraction(8 * k), 1).sent[0], ring_all_reduce(n, Fraction(4 * d), 1).sent[0]
+    if n * k >= d:
+        raise UsageError(f"k/d must be below 1/n, not {k}/{d}.")
+    fewer = int(sparse < dense)
+    return Found(float(fewer), float(fewer), 1.0, ">=", proves=True, message=f"sparse {sparse}, dense {dense} bytes per worker")
+
+
 def time_rule() -> Found:
     """topk_empirical.5 in symbols: T_dense - T_topk is the difference of the two sides of the rule."""
     import sympy as sp
