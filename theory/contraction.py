@@ -256,7 +256,7 @@ def contraction(
     values, setting, rounds = _checked(method, hyper, **common)
     posed = _posed(method, values, setting, rounds)
     common |= {"steps": rounds, "start": "free"}
-    statement = {"method": method.name, "hyper": {k: float(v) for k, v in values._asdict().items()}, "functions": functions}
+    statement: dict[str, Any] = {"method": method.name, "hyper": {k: float(v) for k, v in values._asdict().items()}, "functions": functions}
     statement |= {"L": float(setting.L), "mu": float(setting.mu), "n": n, "steps per round": rounds}
     statement |= {k: float(v) for k, v in (("delta", setting.delta),) if v is not None}
     statement |= {"zeta2_star": zeta2_star, "mixing": None if setting.mixing is None else [float(v) for v in setting.mixing]}
@@ -391,7 +391,7 @@ class Posed:
         matrices = [M / (1 + (1 - np.eye(len(M)))) / np.outer(size, size) for M, size in zip(self.matrices(P), self.sizes, strict=True)]
         start = len(P) - self.heights
         gaps = dict(zip(self.features.evaluated[: self.heights], (P[start:] / self.gap_size).tolist(), strict=True))
-        return Lyapunov(self.features, *self.names, *matrices, gaps)
+        return Lyapunov(self.features, *self.names, matrices[0], matrices[1], gaps)
 
 
 def _posed(method: Method, values: Any, setting: Setting, rounds: int) -> Posed:

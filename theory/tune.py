@@ -127,8 +127,8 @@ def tune(
 
     _search(value, [_scale(name, ends) for name, ends in ranges.items()], STARTS if by == "quadratic" else 1)
     best, found = min(tried, key=lambda t: t[1])
-    solve: Callable[..., Any] = {"contraction": contraction, "worst_case": worst_case, "quadratic": lambda *_, **__: None}[by]
-    proof = solve(method, {**fixed, **best}, **problem)
+    provers: dict[str, Callable[..., Any]] = {"contraction": contraction, "worst_case": worst_case}
+    proof = provers[by](method, {**fixed, **best}, **problem) if by in provers else None
     if not math.isfinite(found):
         raise UsageError(f"no place of the range has a finite {by.replace('_', ' ')}; give another range or setting.")
     edges = tuple(n for n, (a, b) in ranges.items() if min(best[n] - a, b - best[n]) <= EDGE * (best[n] if n == "gamma" else 1.0) and a < b)
