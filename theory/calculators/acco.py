@@ -106,7 +106,8 @@ def adaptive() -> Found:
         seconds, idle, sizes = phases(Fraction(g), Fraction(m), n // 2, 12)
         per_sample = function(SEQUENTIAL, "a T_tx")(Fraction(n * g), Fraction(m)) / n / (seconds / sum(sizes))
         batch = sizes[-1] + sizes[-2]
-        wrong += idle != 0 or per_sample != function(ADAPTIVE, "a T_tx")(Fraction(n * g), Fraction(m)) or batch < max(n, 2 * Fraction(m, g))
+        said = function(ADAPTIVE, "a T_tx")(Fraction(n * g), Fraction(m))
+        wrong += bool(idle != 0 or per_sample != said or batch * g < max(n * g, 2 * m))
         cases += 1
     return Found.count(wrong, cases, proves=True)
 

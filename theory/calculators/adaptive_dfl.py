@@ -160,7 +160,7 @@ def ring_cost(n: int, seed: int) -> Found:
         held, busy, energy = [Fraction(0)] * n, [Fraction(0)] * n, Fraction(0)
         for _ in range(2 * (n - 1)):  # rank i sends what it holds since `held[i]` over link i, free since `busy[i]`
             ends = [max(held[i], busy[i]) + links[i] / n for i in range(n)]
-            energy += sum(links) / n
+            energy += sum(links, Fraction(0)) / n
             busy, held = ends, [ends[i - 1] for i in range(n)]
         factor = function(RING_FACTOR, "n")(Fraction(n))
         wrong += energy != factor * sum(links) or max(busy) != factor * max(links)

@@ -129,7 +129,8 @@ SYNCHRONOUS = "T_comp + T_tx + lat"  # deco.13
 
 def recursion(tau: int, T_comp: Fraction, T_tx: Fraction, lat: Fraction, steps: int) -> list[Fraction]:
     """deco.11: the moments ``A[k]`` at which the averages arrive, exactly as the recursion is printed."""
-    C, E, A = Fraction(0), Fraction(0), []
+    C, E = Fraction(0), Fraction(0)
+    A: list[Fraction] = []
     for k in range(steps):
         C = max(C, A[k - tau - 1] if k > tau else Fraction(0)) + T_comp
         E = max(C, E) + T_tx
@@ -178,8 +179,7 @@ def time_to_accuracy(tau: int, T_comp: int, T_tx: int, lat: int, steps: int) -> 
     """deco.14: when the last of ``steps`` averages has arrived, by the events of the step function, beside ``steps*T_iter``."""
     from verify_rates.theory.timeline import timeline
 
-    costs = {"compute": float(T_comp), "latency": float(lat), "bandwidth": 8.0, "size": float(T_tx)}
-    line = timeline("dd_ef_sgd", {"tau": tau}, **costs, steps=steps)
+    line = timeline("dd_ef_sgd", {"tau": tau}, compute=float(T_comp), latency=float(lat), bandwidth=8.0, size=float(T_tx), steps=steps)
     took = max(e.arrives for e in line.events)  # whole numbers: no rounding
     said = number(PACE, {"T_comp": T_comp, "T_tx": T_tx, "lat": lat, "tau": tau}) * steps
     return Found(took, took, said, "==", proves=True, message=f"{steps} steps take {took:g} s, said are {said:g} s")
@@ -188,8 +188,9 @@ def time_to_accuracy(tau: int, T_comp: int, T_tx: int, lat: int, steps: int) -> 
 def time_to_accuracy_repaired(tau: int) -> Found:
     """The time of T steps lies between T*T_iter and (T-1)*T_iter + T_comp + T_tx + lat; equal to the former where tau = 0."""
     wrong = cases = 0
-    for T_comp, T_tx, lat in itertools.product((Fraction(1), Fraction(3)), range(4), range(6)):
-        A, pace = recursion(tau, T_comp, Fraction(T_tx), Fraction(lat), 20), _pace(tau, T_comp, T_tx, lat)
+    for times in itertools.product((1, 3), range(4), range(6)):
+        T_comp, T_tx, lat = map(Fraction, times)
+        A, pace = recursion(tau, T_comp, T_tx, lat, 20), _pace(tau, T_comp, T_tx, lat)
         wrong += sum(not k * pace <= took <= (k - 1) * pace + T_comp + T_tx + lat for k, took in enumerate(A, 1))
         cases += len(A)
     return Found.count(wrong, cases, proves=True)

@@ -211,7 +211,8 @@ def grace_window(estimate: str, factor: int) -> Found:
                 known.append(q)
                 return said
 
-            waited = [sum(waiting(delays, quorum, Fraction(2), tau, Fraction(s), g, tau)) for g in (grace, lambda q: Fraction(0))]
+            rules = (grace, lambda q: Fraction(0))
+            waited = [sum(waiting(delays, quorum, Fraction(2), tau, Fraction(s), g, tau), Fraction(0)) for g in rules]
             if waited[0] - waited[1] > worst:
                 worst = waited[0] - waited[1]
                 where = where or f"delays {delays}, quorum {quorum}, tau {tau}, merge {s} s, step 2 s: {float(worst):g} s are added"

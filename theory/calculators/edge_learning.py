@@ -160,7 +160,7 @@ def convex_without_order() -> Found:
     loads, worst, where = [Fraction(1), Fraction(2)], Fraction(0), ""
     for a, b in itertools.product(itertools.product(range(4), repeat=2), repeat=2):
         sides = [flexible([Fraction(v) for v in side], loads, Fraction(1)) for side in (a, b)]
-        excess = flexible([Fraction(u + v, 2) for u, v in zip(a, b, strict=True)], loads, Fraction(1)) - sum(sides) / 2
+        excess = flexible([Fraction(u + v, 2) for u, v in zip(a, b, strict=True)], loads, Fraction(1)) - sum(sides, Fraction(0)) / 2
         if excess > worst:
             worst, where = excess, where or f"ready times {a} and {b}: the middle takes {excess} longer than the mean"
     return Found(float(worst), float(worst), 0.0, proves=True, message=where or "convex on all cases")

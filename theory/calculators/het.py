@@ -307,7 +307,8 @@ def theorem(s: int, M: int, seed: int) -> Found:
         eta = min(eta, root / (4 * np.sqrt(3) * s * M * B), root / (4 * s * M * B))
     steps = int(np.ceil(24 * F0 / (eta * eps)))
     rng, runs, n = np.random.default_rng([seed, 1]), 20, 2
-    x, past, best = np.ones((runs, M)), [], np.inf
+    x, best = np.ones((runs, M)), np.inf
+    past: list[np.ndarray] = []
     for _ in range(steps):
         others = [g[:, 1] for g in past]
         copies = np.stack([x + eta / n * sum(others, np.zeros_like(x)), x], axis=1)

@@ -1,5 +1,7 @@
 """Decoupled DiLoCo (arXiv 2604.21428).  xi_step is T_comp; P fragments are k; N chips are n, M learners m."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, Paper, product
 
 PAPER = Paper(
@@ -10,7 +12,7 @@ PAPER = Paper(
 )
 
 CALCULATOR = "verify_rates.theory.calculators.decoupled_diloco:"
-SECONDARY = dict(source="a description of the paper", provenance="paper (secondary)")
+SECONDARY: dict[str, Any] = dict(source="a description of the paper", provenance="paper (secondary)")
 
 CLAIMS = [
     Claim(

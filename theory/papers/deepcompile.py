@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "DeepCompile: A Compiler-Driven Approach to Optimizing Distributed Deep Learning Training",
+    "arXiv 2504.09983",
+    rows=("000-2",),
+    kind="schedule",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.deepcompile:"
 RELEASED: dict[str, Any] = {"source": "the released pass, read as a promise", "provenance": "code"}

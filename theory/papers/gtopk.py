@@ -1,5 +1,7 @@
 """gTop-k S-SGD (arXiv 1901.04359).  The paper's P is n; costs are in ms for 1 GbE where numbers are shown."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, Paper, product
 
 PAPER = Paper(
@@ -10,7 +12,7 @@ PAPER = Paper(
 )
 
 CALCULATOR = "verify_rates.theory.calculators.gtopk:"
-CODE = dict(kind="identity", source="released code", provenance="code")
+CODE: dict[str, Any] = dict(kind="identity", source="released code", provenance="code")
 
 CLAIMS = [
     Claim(

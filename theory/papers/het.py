@@ -1,5 +1,7 @@
 """HET (arXiv 2112.07221).  The paper's N is n, its B^2 is G2; p_i is the probability that a batch needs row i."""
 
+from typing import Any
+
 from verify_rates.theory.claims import Claim, Paper, product
 
 PAPER = Paper(
@@ -10,7 +12,7 @@ PAPER = Paper(
 )
 
 CALCULATOR = "verify_rates.theory.calculators.het:"
-ROWS = dict(M=2, n=3, steps=400, seed=0)
+ROWS: dict[str, Any] = dict(M=2, n=3, steps=400, seed=0)
 ALWAYS = product(**ROWS, s=(0, 2), c=0.5, p_hundredths=100)
 
 CLAIMS = [

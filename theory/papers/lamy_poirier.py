@@ -1,6 +1,13 @@
 """Layered gradient accumulation and modular pipelines (arXiv 2106.02679); formulas are our own, the paper's are not available."""
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "Layered gradient accumulation and modular pipeline parallelism: fast and efficient training of large language models",
+    "arXiv 2106.02679",
+    rows=("000-10",),
+    kind="schedule, cost model",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.lamy_poirier:"
 

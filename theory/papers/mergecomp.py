@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "MergeComp",
+    "arXiv 2103.15195",
+    rows=("002-2",),
+    kind="schedule, cost model",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.mergecomp:"
 SECONDARY: dict[str, Any] = {"source": "a description of the paper", "provenance": "paper (secondary)"}

@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "Is Network the Bottleneck of Distributed Training?",
+    "arXiv 2006.10103",
+    rows=("002-11",),
+    kind="cost model",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.network_bottleneck:"
 RELEASED: dict[str, Any] = {"source": "the released simulator", "provenance": "code"}

@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "Poplar: Efficient Scaling of Distributed DNN Training on Heterogeneous GPU Clusters",
+    "arXiv 2408.12596",
+    rows=("000-12",),
+    kind="cost model (batch allocation)",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.poplar:"
 RECALLED: dict[str, Any] = {"source": "Rajbhandari et al. 2020 (ZeRO), recalled", "provenance": "recalled"}

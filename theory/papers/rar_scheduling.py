@@ -2,10 +2,17 @@
 
 from typing import Any
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "On Scheduling Ring-All-Reduce Learning Jobs in Multi-Tenant GPU Clusters with Communication Contention",
+    "arXiv 2207.07817",
+    rows=("000-19",),
+    kind="schedule, cost model (contention)",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.rar_scheduling:"
-PAPER: dict[str, Any] = {"source": "MobiHoc 2022", "provenance": "paper"}
+STATED: dict[str, Any] = {"source": "MobiHoc 2022", "provenance": "paper"}
 THREE: dict[str, Any] = {"sizes": ((1, 1), (1, 1), (1, 2)), "gpus": 2}  # (GPUs, slots): one job too long for the order of arrival
 
 CLAIMS = [
@@ -13,7 +20,7 @@ CLAIMS = [
         "rar_scheduling.1",
         "Theorem 1: approximating the makespan within O(log(n_g)/2^sqrt(log log n_g)) is NP-hard.",
         not_checkable="a hardness statement (and its printed form is ambiguous)",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.2",
@@ -23,7 +30,7 @@ CLAIMS = [
         check=CALCULATOR + "lemma_2",
         grid=({"sizes": ((1, 1),), "gpus": 1, "T": 4},),
         expect="fails",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.2.repaired",
@@ -39,7 +46,7 @@ CLAIMS = [
         kind="property",
         check=CALCULATOR + "lemma_3",
         grid=({"servers": (2,), "most": 4}, {"servers": (3,), "most": 3}, {"servers": (1, 2), "most": 3}, {"servers": (2, 2), "most": 3}),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.3.contention",
@@ -48,7 +55,7 @@ CLAIMS = [
         check=CALCULATOR + "lemma_3_contention",
         grid=({"servers": (1, 2, 1), "alpha": 1},),
         expect="fails",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.4",
@@ -57,7 +64,7 @@ CLAIMS = [
         check=CALCULATOR + "against_optimum",
         grid=({**THREE, "what": "load"},),
         expect="fails",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.5",
@@ -66,7 +73,7 @@ CLAIMS = [
         check=CALCULATOR + "against_optimum",
         grid=({**THREE, "what": "makespan"},),
         expect="fails",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.5.repaired",
@@ -80,7 +87,7 @@ CLAIMS = [
         "rar_scheduling.6",
         "Theorem 6: the scheduler runs in O(n_g*|J|*N*log N*log T).",
         not_checkable="an order without constants",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.7",
@@ -93,7 +100,7 @@ CLAIMS = [
             {"servers": (2, 2, 2), "sizes": (2, 3)},
             {"servers": (2, 2, 2), "sizes": (2, 2, 2)},
         ),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.8",
@@ -101,7 +108,7 @@ CLAIMS = [
         kind="identity",
         check=CALCULATOR + "heard",
         grid=({},),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.9",
@@ -110,7 +117,7 @@ CLAIMS = [
         check=CALCULATOR + "bandwidth_falls",
         grid=({"alpha": 1, "xi1": 0.5, "p": 1, "least_one": False},),
         expect="fails",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.9.repaired",
@@ -126,7 +133,7 @@ CLAIMS = [
         kind="identity",
         check=CALCULATOR + "heard",
         grid=({},),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.11",
@@ -134,7 +141,7 @@ CLAIMS = [
         kind="identity",
         check=CALCULATOR + "ring_slots",
         grid=product(w=(1, 2, 3, 8)),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.11.monotone",
@@ -150,7 +157,7 @@ CLAIMS = [
         kind="identity",
         check=CALCULATOR + "completion",
         grid=product(G=(1, 3)),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.12.progress",
@@ -168,7 +175,7 @@ CLAIMS = [
         kind="property",
         check=CALCULATOR + "contention_of_rings",
         grid=({"servers": (1, 3), "sizes": (2, 2)}, {"servers": (3, 3), "sizes": (2, 2, 2)}),
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.14",
@@ -177,7 +184,7 @@ CLAIMS = [
         check=CALCULATOR + "volumes",
         grid=product(w=2, per_worker=True),
         expect="fails",
-        **PAPER,
+        **STATED,
     ),
     Claim(
         "rar_scheduling.14.repaired",

@@ -2,7 +2,14 @@
 
 from typing import Any
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "TokenRing: An Efficient Parallelism Framework for Infinite-Context LLMs via Bidirectional Communication",
+    "arXiv 2412.20501",
+    rows=("000-5",),
+    kind="cost model, schedule",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.tokenring:"
 RELEASED: dict[str, Any] = {"source": "the released code", "provenance": "code"}

@@ -1,6 +1,13 @@
 """Top-k sparsification in a supercomputing environment (arXiv 2209.08497); beta is bw, alpha lat, T_fb T_comp, T_sel T_select."""
 
-from verify_rates.theory.claims import Claim, product
+from verify_rates.theory.claims import Claim, Paper, product
+
+PAPER = Paper(
+    "Empirical Analysis on Top-k Gradient Sparsification for Distributed Deep Learning in a Supercomputing Environment",
+    "arXiv 2209.08497",
+    rows=("002-16",),
+    kind="cost model (measurement)",
+)
 
 CALCULATOR = "verify_rates.theory.calculators.topk_empirical:"
 SIZES = ({"d": 3, "k": 1}, {"d": 4, "k": 1}, {"d": 4, "k": 3}, {"d": 5, "k": 2})
