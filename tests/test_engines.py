@@ -58,6 +58,9 @@ OPTIONS = {"topk": "topk(k=2)", "randk": "randk(k=2)", "qsgd": "qsgd(levels=4)",
 HYPER = {"gamma": 0.05, "H": 3, "tau": 2, "beta": 0.4, "eta": 0.3, "p": 0.3, "penalty": 1.2, "limit": 0.5, "Q": 1}
 # Sums of mixing errors, momenta near a minimum, and messages that shrink before they meet a threshold amplify roundings.
 GENTLE = {
+    "bi2clip": {"low": 0.01, "high": 0.5, "low_outer": 0.001, "high_outer": 0.02},
+    "bi2clip_norm": {"low": 0.01, "high": 0.5, "low_outer": 0.001, "high_outer": 0.02},
+    "tailopt": {"eta": 0.01, "eps": 0.1},
     "signsgd_mv": {"gamma": 0.0137},  # steps on a rounder lattice meet gradients that are exactly 0, whose sign is rounding
     "signsgd_fd": {"gamma": 0.0137},
     "mt_dao": {"gamma": 0.01, "omega_2": 0.3, "beta_2": 0.5, "beta_v": 0.9, "K_x": 4, "K_1": 2, "K_2": 3, "K_v": 2, "eps": 0.1},
