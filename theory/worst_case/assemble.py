@@ -92,7 +92,7 @@ class Assembler:
         for form in self._forms():
             for _, v in form.squares:
                 yield v
-        for pair in self.world.mixed:
+        for pair in (*self.world.mixed, *self.world.linear):
             yield from pair
 
     def _forms(self) -> list[Form]:
@@ -159,16 +159,19 @@ class Assembler:
                         rows[:, : -self.scalars or None] += self.gram((um, ud), (vm, vd))
                     blocks.append(sp.csr_array(rows[others]))
                     names += [f"{name} {i} {j}" + k * f" ({k + 1})" for j in others]
-        return sp.csr_array(sp.vstack(blocks, format="csr")), names
+        return sp.csr_array(sp.vstack(blocks, format="csr") if blocks else (0, v.shape[1])), names
 
     def mixing(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """``X'Y`` symmetric, and ``(Y - l X)'(u X - Y)`` semidefinite, for the deviations X before and Y after mixing."""
-        k, nz = len(self.world.mixed), sum(s * (s + 1) // 2 for s in self.orders) + self.scalars
-        if not k or not self.orders[1]:
+        """``X'Y`` symmetric, and ``(Y - l X)'(u X - Y)`` semidefinite: deviations and their mixture, or means and a Hessian's image."""
+        lengths = [s * (s + 1) // 2 for s in self.orders]
+        part, nz = int(not self.world.linear), sum(lengths) + self.scalars
+        pairs = self.world.linear or self.world.mixed
+        k, setting = len(pairs), self.world.setting
+        if not k or not self.orders[part]:
             return sp.csr_array((0, nz)), sp.csr_array((0, nz))
-        low, high = map(float, self.world.setting.mixing or (0, 0))
-        X, Y = (self.coordinates(list(v))[1] for v in zip(*self.world.mixed, strict=True))
-        place = slice(self.orders[0] * (self.orders[0] + 1) // 2, nz - self.scalars)
+        low, high = map(float, (setting.mu, setting.L) if self.world.linear else setting.mixing or (0, 0))
+        X, Y = (self.coordinates(list(v))[part] for v in zip(*pairs, strict=True))
+        place = slice(sum(lengths[:part]), sum(lengths[: part + 1]))
 
         def rows(D: np.ndarray) -> sp.csr_array:
             full = np.zeros((len(D), nz))
@@ -224,7 +227,7 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
         E=E,
         P=P,
         orders=builder.orders,
-        mixed=len(world.mixed) if E.shape[0] or P.shape[0] else 0,
+        mixed=len(world.linear or world.mixed) if E.shape[0] or P.shape[0] else 0,
         unit=unit * radius2,
         offset=float(objective.const),
         radius2=radius2,

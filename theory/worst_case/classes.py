@@ -32,6 +32,7 @@ class FunctionClass:
     values : whether there are function values.
     shifts : whether taking ``mu/2 ||x||^2`` out leaves the class with L - mu.
     lipschitz : whether L bounds the gradients themselves.
+    linear : whether gradients are a symmetric operator with spectrum in [mu, L] of x - x*: one semidefinite constraint for all points.
     necessary : whether the inequalities are necessary only, so that worst cases are upper bounds.
     """
 
@@ -47,6 +48,7 @@ class FunctionClass:
     shifts: bool = False
     lipschitz: bool = False
     necessary: bool = False
+    linear: bool = False
 
 
 def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -109,6 +111,13 @@ _CLASSES = {
     c.name: c
     for c in (
         FunctionClass("smooth_strongly_convex", "Taylor, Hendrickx, Glineur 2017, Theorem 4", pairs=_between, takes_mu=True, shifts=True),
+        FunctionClass(
+            "quadratic",
+            "Bousselmi, Hendrickx, Glineur 2023, Theorem 3.3",
+            pairs=lambda x, g, i, kappa: [],
+            takes_mu=True,
+            linear=True,
+        ),
         FunctionClass(
             "smooth",
             "Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.10; with a lower bound: Drori, Shamir 2020",

@@ -78,6 +78,7 @@ class PepWorld(World):
     points: list[Point] = field(default_factory=list)
     constraints: list[tuple[str, Form]] = field(default_factory=list)  # (name, form <= 0)
     mixed: list[tuple[Vec, Vec]] = field(default_factory=list)  # deviations before and after
+    linear: list[tuple[Vec, Vec]] = field(default_factory=list)  # positions less x*, and gradients of a quadratic
     answers: list[Answer] = field(default_factory=list)
     implicit: list[tuple[Vec, Fraction, Vec]] = field(default_factory=list)  # g with g = g(v - gamma g), gamma, and v - x*
     script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
@@ -161,6 +162,13 @@ class PepWorld(World):
             return self._store(Point(x, g, Form(), g, Form()))
         centre = self.points[0]
         r = Vec(x.mean, x.dev, False) - Vec(centre.x.mean, centre.x.dev, False)
+        if self.setting.functions.linear:
+            if self.setting.n != 1:
+                self.refuse("grad", "quadratics are read for one worker")
+            h = self.basis(float(self.setting.L), shared=False)
+            self.linear.append((r, h))
+            self.relaxed = "the symmetry of a quadratic's Hessian is an equality, for which the lower end is not verified"
+            return self._store(Point(x, h, inner(h, r) / 2, h, inner(h, r) / 2))
         if self.setting.width:
             h, v = self.basis(self.setting.width, shared=False), self._height()
         else:  # f_i is this one quadratic
