@@ -380,6 +380,58 @@ def test_known_rate(row):
     assert found.upper - truth <= RTOL * abs(truth) and truth - found.lower <= RTOL * abs(truth), f"{found} against {truth!r}"
 
 
+# --- no end on the wrong side, whatever the units and the solver -------------------------------------------------------
+
+SCALED = {"L": 1, "mu": 1, "M": 1, "gamma": -1, "alpha": -1}  # power of the unit of curvature
+IN_UNITS = (_silver, _qg_decreasing, _qg_heavy_ball, _ogm_row, _fgm, _fista, _inexact, _subgradient, _rsi, _on_quadratics)
+IN_ANY_UNIT = [r for _, r in ROWS if asked(r) and (asked(r) in IN_UNITS or asked(r).__qualname__.startswith("_gd."))]
+SHORT = 5  # steps of the rows for the slow solver
+
+
+def wrong_sides(rows, scale, capsys):
+    """How many ends lie on the wrong side of the known value, over the tight rows; the count is printed."""
+    ends = wrong = 0
+    for row in rows:
+        values = {k: v * scale ** SCALED.get(k, 0) for k, v in parameters(row).items()}
+        if row["criterion"].startswith("min_i f") and scale != 1:
+            continue  # the known value of the subgradient method holds at one radius for its step
+        found, truth = asked(row)(values, int(row["N"])), formula(row, values)
+        above = found.rigorous and found.upper < truth * (1 - ROUNDING) and not row["tight"].startswith("no")
+        below = found.rigorous and found.lower > truth * (1 + ROUNDING)
+        ends, wrong = ends + 2, wrong + above + below
+    with capsys.disabled():
+        print(f" {wrong} of {ends} ends on the wrong side at L times {scale:g};", end="")
+    return wrong
+
+
+@pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_no_end_is_on_the_wrong_side(scale, capsys):
+    assert len(IN_ANY_UNIT) == 17 and wrong_sides(IN_ANY_UNIT, scale, capsys) == 0
+
+
+@pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
+@pytest.mark.parametrize("factor", [1 - 1e-4, 1 + 1e-4])
+def test_a_wrong_bound_has_an_end_on_its_wrong_side(factor, capsys, monkeypatch):
+    """Tight bounds times 1 - 1e-4 are refuted by lower ends, times 1 + 1e-4 they are above upper ends; all ends are verified."""
+    honest, tight = formula, [r for r in IN_ANY_UNIT if not r["tight"].startswith("no") and "quadratics" not in r["method"]]
+    monkeypatch.setitem(globals(), "formula", lambda row, values: factor * honest(row, values))
+    assert wrong_sides(tight, 1.0, capsys) == len(tight)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+def test_no_end_is_on_the_wrong_side_with_scs(scale, capsys, monkeypatch):
+    pytest.importorskip("scs", reason="SCS is not installed")
+    solver = {"solver": "cvxpy:SCS"}
+    monkeypatch.setitem(globals(), "worst_case", lambda *a, **k: worst_case_of(*a, **{**solver, **k}))
+    assert wrong_sides([r for r in IN_ANY_UNIT if int(r["N"]) <= SHORT], scale, capsys) == 0
+
+
+worst_case_of = worst_case
+
+
 # --- statements of public tools ---------------------------------------------------------------------------------------
 
 
