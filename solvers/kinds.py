@@ -114,6 +114,9 @@ class KindWorld(World):
     def mean_sent(self, v):
         return self._note("mean_sent", v, Kind.PER_WORKER, Kind.SHARED)
 
+    def gathered(self, v):
+        return self._note("gathered", v, Kind.PER_WORKER, None)
+
     def coordinate_mean(self, v):
         return self._note("coordinate_mean", v, None, None)
 

@@ -112,6 +112,9 @@ class World:
     def mean_sent(self, v: Any) -> Any:
         return self.refuse("mean_sent", "how many workers sent an entry is known of single compressors, not of their class")
 
+    def gathered(self, v: Any) -> Any:
+        return v  # the same numbers in another place
+
     def coordinate_mean(self, v: Any) -> Any:
         return self.refuse("coordinate_mean", "it depends on the coordinates")
 
@@ -245,6 +248,11 @@ def mean_sent(w, v):
     return w.mean_sent(v)
 
 
+def gathered(w, v):
+    """All workers' messages at a server, ``(n, d)`` as it was; what is computed of them there travels no more."""
+    return w.gathered(v)
+
+
 def coordinate_mean(w, v):
     """Every entry replaced by the average of its vector's entries."""
     return w.coordinate_mean(v)
@@ -308,7 +316,7 @@ def consensus(w, x):
     return w.consensus(x)
 
 
-STEP_WORDS = (grad, full_grad, grad_pair, mean, mean_sent, spread, gossip, compress, delay, chance, each, flip)
+STEP_WORDS = (grad, full_grad, grad_pair, mean, mean_sent, gathered, spread, gossip, compress, delay, chance, each, flip)
 STEP_WORDS += (prox, sign, clip, rescale, masked, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
 MEASURE_WORDS = (optimum, gap, sqnorm, consensus)
 WORDS = {f.__name__: f for f in STEP_WORDS + MEASURE_WORDS}

@@ -164,3 +164,16 @@ def test_kinds_are_checked(step):
     method = Method("wrong", step, State, Hyper)
     with pytest.raises(UsageError, match=r"shared|per worker"):
         check_kinds(method, method.hypers(gamma=0.1))
+
+
+def test_traffic_of_messages_that_are_turned_averaged_over_senders_or_gathered():
+    from verify_rates.theory.traffic import traffic
+
+    for name, compressor, bits in (
+        ("signsgd_mv", "sign", 64),
+        ("signsgd_fd", "sign", 64),
+        ("demo_v1", "block_topk(k=2, chunk=64)", 2 * 38),
+    ):
+        found = traffic(name, {"beta": 0.5} if name == "demo_v1" else {}, d=64, n=5, compressor=compressor)
+        assert found.up_per_round == bits, name
+    assert traffic("adam", {}, d=64, n=5).up_per_round == 64 * 32

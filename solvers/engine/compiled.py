@@ -291,6 +291,11 @@ def _mean_sent(w, v):
     return mean_sent if _ndim(v) == 2 else None
 
 
+@meaning(words.gathered)
+def _gathered(w, v):
+    return lambda w, v: v
+
+
 @meaning(words.coordinate_mean)
 def _coordinate_mean(w, v):
     def shared(w, v):

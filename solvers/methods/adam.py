@@ -12,7 +12,7 @@ class State(NamedTuple):
 
 class Hyper(NamedTuple):
     gamma: float  # step size
-    beta: float  # memory of the mean
+    beta: float = 0.9  # memory of the mean
     theta: float = 0.999  # memory of the squares
     eps: float = 1e-8  # added to the root
     corrected: int = 1  # 1: divided by 1 - beta^t and 1 - theta^t, for the start at zero

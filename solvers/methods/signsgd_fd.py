@@ -9,6 +9,7 @@ from verify_rates.solvers.words import (
     coordinate_mean,
     divide,
     flip,
+    gathered,
     grad,
     log,
     mean,
@@ -53,7 +54,7 @@ def signsgd_mv(s, w, h, t):
 @method(state=Counted, hyper=Defended, paper="signsgd_fd")
 def signsgd_fd(s, w, h, t):
     """SignSGD with federated defence: votes are weighted by the log-likelihood ratio of counted errors; use the compressor sign."""
-    u = flip(w, compress(w, grad(w, s.x)), h.attackers, h.p)
+    u = gathered(w, flip(w, compress(w, grad(w, s.x)), h.attackers, h.p))
     count = max(t, 1.0) if h.forget == 1.0 else (1 - h.forget ** max(t, 1)) / (1 - h.forget)
     rate = s.k / count
     if t < h.warm:

@@ -168,7 +168,7 @@ class EventWorld(World):
     divide = outside = times
 
     def flip(self, v, count, p):
-        return self.sign(v)
+        return v  # a message with other signs is as long
 
     def orthogonalise(self, v, rows, eps):
         return self.sign(v)
@@ -180,6 +180,10 @@ class EventWorld(World):
 
     def mean_sent(self, v):
         return self.mean(v)
+
+    def gathered(self, v):
+        arrived = self.mean(v)
+        return Value(self, arrived.ready * self.n)
 
     def full_grad(self, x):
         return self.grad(x)
@@ -195,7 +199,8 @@ class EventWorld(World):
 
     def _fresh(self, ready: tuple[Any, ...], dense: bool = True) -> Value:
         atom, none = frozenset([self._atom(dense)]), frozenset[Atom]()
-        return Value(self, ready, unsent=atom if "mean" in self.uses else none, ungossiped=atom if "gossip" in self.uses else none)
+        sends = not {"mean", "mean_sent", "gathered"}.isdisjoint(self.uses)
+        return Value(self, ready, unsent=atom if sends else none, ungossiped=atom if "gossip" in self.uses else none)
 
     def _known(self, v: Value) -> tuple[Any, ...]:
         """When the parts that were sent so far are there."""
