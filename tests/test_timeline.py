@@ -31,6 +31,7 @@ def instances(name, count=INSTANCES, seed=0):
         size, share = float(rng.integers(1, 1000) * 4), float(rng.uniform(0.01, 1))
         whole = int(rng.choice([0, 1, 2, 3, 5, 8, 13, 70]))
         hyper = {"tau": whole} if name == "dd_ef_sgd" else {"H": whole + 1} if name == "local_sgd" else {}
+        hyper |= {k: 0.5 for k in ("beta", "eta") if k in methods()[name].hyper._fields}
         sends = share if {"compress", "masked"} & set(words_of(name)) else 1.0
         costs = {"compute": float(T_comp), "latency": float(lat), "bandwidth": 8 * size * sends / float(T_tx), "size": size}
         yield hyper, {**costs, "bytes_share": share}, (float(T_comp), float(T_tx), float(lat))
@@ -40,7 +41,7 @@ def words_of(name):
     from verify_rates.solvers.kinds import check_kinds
 
     m = methods()[name]
-    return check_kinds(m, m.hypers(gamma=0.0))
+    return check_kinds(m, m.hypers(**{k: 0.0 for k in ("gamma", "beta", "eta") if k in m.hyper._fields}))
 
 
 def value(formula, T_comp, T_tx, lat):
