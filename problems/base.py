@@ -248,11 +248,15 @@ class Family(Problem):
 
     def compiled(self) -> tuple[Any, Data]:
         """``(kernel, data)``: ``kernel(data, i, x, gen, exact, out)`` writes worker i's gradient."""
-        return self._kernels()[0], self.slots
+        from verify_rates.solvers.engine.signatures import GRAD, ready
+
+        return ready(self._kernels()[0], GRAD), self.slots
 
     def compiled_value(self) -> Any:
         """The kernel ``(data, i, x) -> f_i(x)``."""
-        return self._kernels()[1]
+        from verify_rates.solvers.engine.signatures import VALUE, ready
+
+        return ready(self._kernels()[1], VALUE)
 
     @cached_property
     def slots(self) -> Data:

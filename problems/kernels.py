@@ -12,7 +12,7 @@ import math
 import numpy as np
 from numba import njit
 
-from verify_rates.solvers.engine.signatures import GRAD, VALUE
+from verify_rates.solvers.engine import signatures  # noqa: F401  it points Numba's cache at its folder, before any njit
 
 LOGISTIC, SQUARES = 0.0, 1.0  # params[5]
 RIDGE, BOUNDED = 0.0, 1.0  # params[6]; params[7] is lam
@@ -131,7 +131,7 @@ def _sparse_sums(indptr, cols, vals, rows, z, out):
                 out[cols[e]] += z[k] * vals[e]
 
 
-@njit(GRAD, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def glm_dense(data, i, x, gen, exact, out):
     """Generalised linear model on dense rows."""
     rows = _pick(data, i, gen, exact)
@@ -145,7 +145,7 @@ def glm_dense(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
-@njit(GRAD, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def glm_binary8(data, i, x, gen, exact, out):
     """The same on binary rows of at most 256 columns, stored as column numbers of one byte."""
     rows = _pick(data, i, gen, exact)
@@ -156,7 +156,7 @@ def glm_binary8(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
-@njit(GRAD, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def glm_sparse(data, i, x, gen, exact, out):
     """The same on sparse rows; without values every entry is 1."""
     rows = _pick(data, i, gen, exact)
@@ -167,28 +167,28 @@ def glm_sparse(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
-@njit(VALUE, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def glm_dense_value(data, i, x):
     """``f_i(x)`` of :func:`glm_dense`."""
     rows = _own(data, i)
     return _value(data, rows, _dense_dots(data.rows, rows, x), x)
 
 
-@njit(VALUE, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def glm_binary8_value(data, i, x):
     """``f_i(x)`` of :func:`glm_binary8`."""
     rows = _own(data, i)
     return _value(data, rows, _sparse_dots(data.indptr, data.cols8, data.vals, rows, x), x)
 
 
-@njit(VALUE, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def glm_sparse_value(data, i, x):
     """``f_i(x)`` of :func:`glm_sparse`."""
     rows = _own(data, i)
     return _value(data, rows, _sparse_dots(data.indptr, data.cols, data.vals, rows, x), x)
 
 
-@njit(GRAD, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def quadratic(data, i, x, gen, exact, out):
     """``H_i (x - c) + u_i`` with H_i in tensors (one for all where there is one), c in rows[0], u_i in vectors."""
     H = data.tensors[i if data.tensors.shape[0] > 1 else 0]
@@ -201,7 +201,7 @@ def quadratic(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
-@njit(VALUE, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def quadratic_value(data, i, x):
     """``y' H_i y / 2 + u_i' y`` with ``y = x - c``."""
     H = data.tensors[i if data.tensors.shape[0] > 1 else 0]
@@ -215,7 +215,7 @@ def quadratic_value(data, i, x):
     return total
 
 
-@njit(GRAD, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def huber(data, i, x, gen, exact, out):
     """``curve clip(x - s_i, -c, c) + mu (x - s_i)``, s_i in vectors, (curve, c, mu) in params."""
     curve, c, mu = data.params[5], data.params[6], data.params[7]
@@ -225,7 +225,7 @@ def huber(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
-@njit(VALUE, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def huber_value(data, i, x):
     """``curve h_c(x - s_i) + mu/2 (x - s_i)^2``, summed over the coordinates."""
     curve, c, mu = data.params[5], data.params[6], data.params[7]
@@ -237,7 +237,7 @@ def huber_value(data, i, x):
     return total
 
 
-@njit(GRAD, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def one_minus_cos(data, i, x, gen, exact, out):
     """``slope sin(omega (x - s_i))``, s_i in vectors, (slope, omega) in params."""
     slope, omega = data.params[5], data.params[6]
@@ -246,7 +246,7 @@ def one_minus_cos(data, i, x, gen, exact, out):
     _add_noise(data.params, gen, exact, out)
 
 
-@njit(VALUE, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def one_minus_cos_value(data, i, x):
     """``slope/omega (1 - cos(omega (x - s_i)))``, summed over the coordinates."""
     slope, omega = data.params[5], data.params[6]

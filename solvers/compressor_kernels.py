@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 from verify_rates.solvers.chunks import largest_divisor, sampled_selection
-from verify_rates.solvers.engine.signatures import COMPRESS
+from verify_rates.solvers.engine import signatures  # noqa: F401  it points Numba's cache at its folder, before any njit
 
 FLOAT_BITS = 32.0  # payload of one number
 divisor, selection = njit(largest_divisor), njit(sampled_selection)
@@ -48,13 +48,13 @@ def kth_largest(a, k):
     return a[best]
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def identity(v, params, gen, out):
     out[:] = v
     return FLOAT_BITS * v.size
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def topk(v, params, gen, out):
     d, k = v.size, int(params[0])
     if k > d:
@@ -74,7 +74,7 @@ def topk(v, params, gen, out):
     return k * (FLOAT_BITS + index_bits(d))
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def randk(v, params, gen, out):
     d, k = v.size, int(params[0])
     if k > d:
@@ -91,7 +91,7 @@ def randk(v, params, gen, out):
     return k * (FLOAT_BITS + index_bits(d))
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def scaled_sign(v, params, gen, out):
     d = v.size
     total = 0.0
@@ -103,7 +103,7 @@ def scaled_sign(v, params, gen, out):
     return FLOAT_BITS + d
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def qsgd(v, params, gen, out):
     d, levels = v.size, params[0]
     largest = 0.0
@@ -125,7 +125,7 @@ def qsgd(v, params, gen, out):
     return FLOAT_BITS + d * (1.0 + index_bits(int(levels) + 1))
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def hard_threshold(v, params, gen, out):
     kept = 0
     for i in range(v.size):
@@ -153,12 +153,12 @@ def block_topk_into(v, k, s, out):
     return v.size // s * k * (FLOAT_BITS + index_bits(s))
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def block_topk(v, params, gen, out):
     return block_topk_into(v, int(params[0]), divisor(v.size, int(params[1])), out)
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def dct_topk(v, params, gen, out):
     s = divisor(v.size, int(params[1]))
     basis, coded, kept = np.empty((s, s)), np.zeros(v.size), np.empty(v.size)
@@ -177,7 +177,7 @@ def dct_topk(v, params, gen, out):
     return bits
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def sampled_topk(v, params, gen, out):
     kept, sent = selection(v, int(params[0]), params[1]), 0
     for i in range(v.size):
@@ -186,7 +186,7 @@ def sampled_topk(v, params, gen, out):
     return sent * (FLOAT_BITS + index_bits(v.size))
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def norm_sign(v, params, gen, out):
     total = 0.0
     for x in v:
@@ -197,7 +197,7 @@ def norm_sign(v, params, gen, out):
     return FLOAT_BITS + v.size
 
 
-@njit(COMPRESS, cache=True, nogil=True)
+@njit(cache=True, nogil=True)
 def sign(v, params, gen, out):
     for i in range(v.size):
         out[i] = 1.0 if v[i] >= 0.0 else -1.0

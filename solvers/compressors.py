@@ -91,9 +91,10 @@ class BaseCompressor(ABC):
     def compiled(self) -> tuple[Any, np.ndarray]:
         """``(kernel, params)``, the kernel of signature COMPRESS."""
         from verify_rates.solvers import compressor_kernels
+        from verify_rates.solvers.engine.signatures import COMPRESS, ready
 
         params = np.array([float(getattr(self, f.name)) for f in fields(self)])
-        return getattr(compressor_kernels, self.kernel or self.name), params
+        return ready(getattr(compressor_kernels, self.kernel or self.name), COMPRESS), params
 
     def describe(self) -> str:
         """Text from which :func:`get_compressor` makes the same compressor again.

@@ -1,8 +1,8 @@
 """Signatures of the compiled kernels: one per role, so that a method is compiled once and then runs on everything.
 
-A kernel of the package is written ``@njit(GRAD, cache=True, nogil=True)``; this module points Numba's on-disk cache at a folder
-keyed by the package's sources and the versions in use, so import it before decorating.  A user's kernel is written
-``@kernel(GRAD)``, which keys by the user's file as well.  All arrays are C-contiguous and writable, ``out`` arrives
+A kernel of the package is written ``@njit(cache=True, nogil=True)`` and handed out by :func:`ready`; this module points Numba's
+on-disk cache at a folder keyed by the package's sources and the versions in use, so import it before decorating.  A user's kernel
+is written ``@kernel(GRAD)``, which keys by the user's file as well.  All arrays are C-contiguous and writable, ``out`` arrives
 uninitialised (write every entry), and a kernel never changes its inputs.
 """
 
@@ -36,6 +36,19 @@ DATA = types.NamedTuple([_array(getattr(types, dtype), ndim) for dtype, ndim in 
 GRAD = types.void(DATA, types.int64, VECTOR, GENERATOR, types.boolean, VECTOR)  # (data, i, x, gen, exact, out)
 VALUE = types.float64(DATA, types.int64, VECTOR)  # (data, i, x) -> f_i(x)
 COMPRESS = types.float64(VECTOR, VECTOR, GENERATOR, VECTOR)  # (v, params, gen, out) -> bits
+
+
+def ready(fn: Any, signature: Any) -> Any:
+    """A kernel of the package, written ``@njit(cache=True, nogil=True)``, compiled for its signature the first time it is needed.
+
+    As a function that is handed to compiled code it may have this one version alone.
+    """
+    if tuple(signature.args) not in fn.overloads:
+        if fn.overloads:  # called by hand before, on other types
+            fn = njit(cache=True, nogil=True)(fn.py_func)
+        fn.compile(signature)
+        fn.disable_compile()
+    return fn
 
 
 def kernel(signature: Any) -> Callable[[Callable[..., Any]], Any]:
