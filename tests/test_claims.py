@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+
 from verify_rates.pipeline import SUITES, check, check_one, evidence, mutated
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory.claims import Claim, Setting, claims, product
@@ -49,7 +50,10 @@ def test_tight_claims_are_exact_and_break_at_a_thousandth(results, claim_id):
     assert again.reproduced, again.sentence
 
 
-@pytest.mark.parametrize("claim_id", [i for i in IDS if claims()[i].kind == "bound" and claims()[i].bound and not claims()[i].tight])
+LOOSE = [i for i, c in claims().items() if c.kind == "bound" and c.bound and not c.tight and c.expect == "holds"]
+
+
+@pytest.mark.parametrize("claim_id", LOOSE)
 def test_loose_bounds_are_refuted_below_what_was_measured(results, claim_id):
     """Scaled to half of what was measured a bound breaks; with samples that needs enough of them, not a convenient formula."""
     result = results[claim_id]
