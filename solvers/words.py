@@ -11,6 +11,7 @@ Shapes: a shared vector is ``(d,)``, a per-worker one ``(n, d)``.  A shared valu
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Annotated, Any
 
 NONLINEAR = "it has no quadratic or linear description"
@@ -316,7 +317,21 @@ def consensus(w, x):
     return w.consensus(x)
 
 
-STEP_WORDS = (grad, full_grad, grad_pair, mean, mean_sent, gathered, spread, gossip, compress, delay, chance, each, flip)
+STEP_WORDS: tuple[Callable[..., Any], ...] = (
+    grad,
+    full_grad,
+    grad_pair,
+    mean,
+    mean_sent,
+    gathered,
+    spread,
+    gossip,
+    compress,
+    delay,
+    chance,
+    each,
+    flip,
+)
 STEP_WORDS += (prox, sign, clip, rescale, masked, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
 MEASURE_WORDS = (optimum, gap, sqnorm, consensus)
 WORDS = {f.__name__: f for f in STEP_WORDS + MEASURE_WORDS}

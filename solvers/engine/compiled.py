@@ -694,7 +694,8 @@ def _job(plan: Plan, seed: tuple[int, int], step: Any, measures: Any) -> Job:
     x_star, f_star = plan.problem.constants.x_star, float(plan.problem.constants.f_star[0])
     x_star = np.full(plan.d, math.nan) if x_star is None else x_star
     data, params, W, x_star = type(data)(*map(_writable, data)), *map(_writable, (params, W, x_star))
-    parts = Parts(plan.n, plan.d, data, params, W, *_generators(plan, seed), x_star, f_star, plan.delta, np.zeros(1))
+    gens, first, second, shared = _generators(plan, seed)
+    parts = Parts(plan.n, plan.d, data, params, W, gens, first, second, shared, x_star, f_star, plan.delta, np.zeros(1))
     every = np.array([name in plan.track for name in ("mean", "best", "average")])
     given = Inputs(plan.start(), plan.table, plan.records, every, np.zeros(2, np.int64))
     out = Outputs(*plan.empty_trial()[:-1])

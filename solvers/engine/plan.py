@@ -110,5 +110,6 @@ def generators(n: int, seed: int, trial: int) -> tuple[list[np.random.Generator]
 
 def twins(gens: list[np.random.Generator]) -> tuple[list[np.random.Generator], list[np.random.Generator]]:
     """Two lists of equal generators, far from the workers' own draws: two gradients by the same draw."""
-    first, second = ([np.random.Generator(gen.bit_generator.jumped()) for gen in gens] for _ in range(2))
+    jumped: Any = [gen.bit_generator for gen in gens]  # default_rng's generators can jump, not all can
+    first, second = ([np.random.Generator(bits.jumped()) for bits in jumped] for _ in range(2))
     return first, second

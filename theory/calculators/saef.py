@@ -47,6 +47,7 @@ def run(
     made = get_problem(**problem)
     options: dict[str, Any] = {"steps": STEPS, "every": 1, "keep_states": True, "compressor": compressor, "seed": seed, "engine": "numpy"}
     history = simulate(method, made, hyper, measures=(), **options)
+    assert history.states is not None  # asked for
     return made, {name: v[0] for name, v in history.states.items()}
 
 

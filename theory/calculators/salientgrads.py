@@ -32,6 +32,7 @@ def masked_run(A: np.ndarray, y: np.ndarray, x0: np.ndarray, k: int, H: int) -> 
     problem = get_problem("ridge", data=(A, y), n=3, lam=0.1)
     options: dict[str, Any] = {"steps": STEPS, "every": 1, "keep_states": True, "engine": "numpy", "measures": (), "x0": x0}
     history = simulate("salientgrads", problem, {"gamma": 0.05, "H": H}, compressor=f"topk(k={k})", **options)
+    assert history.states is not None  # asked for
     return problem, history.final["k"][0] != 0, history.states["x"][0]
 
 
@@ -44,7 +45,9 @@ def restriction(seed: int, k: int, H: int) -> Found:
     problem, mask, masked = masked_run(A, y, x0, k, H)
     reduced = get_problem("ridge", data=(A[:, mask], y), n=3, lam=0.1)
     options: dict[str, Any] = {"steps": STEPS, "every": 1, "keep_states": True, "engine": "numpy", "measures": ()}
-    own = simulate("local_sgd", reduced, {"gamma": 0.05, "H": H}, x0=x0[mask], **options).states["x"][0]
+    states = simulate("local_sgd", reduced, {"gamma": 0.05, "H": H}, x0=x0[mask], **options).states
+    assert states is not None  # asked for
+    own = states["x"][0]
     widened = reduced.constants.L > problem.constants.L * (1 + CONSTANT_RTOL) or reduced.constants.mu < problem.constants.mu * (
         1 - CONSTANT_RTOL
     )

@@ -30,7 +30,7 @@ def weighted_error(p: Sequence[Fraction]) -> Fraction:
     likelihoods = [(Fraction(1), Fraction(1))]
     for q in p:
         likelihoods = [pair for a, b in likelihoods for pair in ((a * q, b * (1 - q)), (a * (1 - q), b * q))]
-    return sum(min(pair) for pair in likelihoods) / 2
+    return sum((min(pair) for pair in likelihoods), Fraction(0)) / 2
 
 
 def majority_error(p: Sequence[Fraction]) -> Fraction:
@@ -41,7 +41,7 @@ def majority_error(p: Sequence[Fraction]) -> Fraction:
     """
     chances = [Fraction(1)]
     for q in p:
-        chances = [a * (1 - q) + b * q for a, b in zip([*chances, 0], [0, *chances], strict=True)]
+        chances = [a * (1 - q) + b * q for a, b in zip([*chances, Fraction(0)], [Fraction(0), *chances], strict=True)]
     half = Fraction(len(p), 2)
     return sum((c if wrong > half else c / 2 for wrong, c in enumerate(chances) if wrong >= half), Fraction(0))
 
@@ -197,8 +197,17 @@ class Channel(World):
     def coordinate_mean(self, v):
         return np.broadcast_to(v.mean(axis=1, keepdims=True), v.shape)
 
-    times, divide = staticmethod(np.multiply), staticmethod(np.divide)
-    log, sign = staticmethod(np.log), staticmethod(np.sign)
+    def times(self, a, b):
+        return a * b
+
+    def divide(self, a, b):
+        return a / b
+
+    def log(self, v):
+        return np.log(v)
+
+    def sign(self, v):
+        return np.sign(v)
 
     def clip(self, v, c):
         return np.clip(v, -c, c)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from fractions import Fraction
 from typing import Any
@@ -55,15 +54,15 @@ def released_sync_steps(T: int, scaler: int, clipper: int, freeze: int) -> list[
 
 
 def _growing(T: int, gap: Any) -> list[int]:
-    steps, t = [], 0
-    for j in itertools.count():
-        if t >= T:
-            return steps
+    steps: list[int] = []
+    t = 0
+    while t < T:
         steps.append(t)
-        t += gap(j)
+        t += gap(len(steps) - 1)
+    return steps
 
 
-def schedule(T: int, sync: list[int], refresh: list[int]) -> dict[str, list[float]]:
+def schedule(T: int, sync: list[int], refresh: list[int]) -> dict[str, list[int]]:
     """The hyper-parameters ``sync``, ``refresh`` and ``window`` (constant step size) of a run of T steps.
 
     >>> schedule(4, [0, 2], [0])
