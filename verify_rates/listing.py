@@ -118,6 +118,19 @@ def _worst_case(method: Method) -> str:
     return "every word has a quadratic description"
 
 
+def _contraction(method: Method) -> str:
+    from verify_rates.theory.contraction import contraction
+
+    used, sample = _words(method), _sample(method.hyper)._asdict()
+    sample |= {name: value for name, value in (("gamma", 0.1), ("beta", 0.5)) if name in sample}
+    compressor, mixing = {"delta": 0.5} if "compress" in used else None, 0.5 if "gossip" in used else None
+    found = contraction(method, sample, L=1.0, mu=0.1, compressor=compressor, mixing=mixing)
+    where = "at gamma = 0.1, L = 1, mu = 0.1" + (", delta = 0.5" if compressor else "") + (", eigenvalues up to 0.5" if mixing else "")
+    if not found.ok:
+        return f"none found {where}"
+    return f"{'factor' if found.upper < 1 else 'no decrease: factor'} {found.upper:.6g} a round {where}"
+
+
 def _quadratic(method: Method) -> str:
     from verify_rates.theory.quadratic import quadratic
 
@@ -146,6 +159,7 @@ def _traffic(method: Method) -> str:
 _READINGS: dict[str, Callable[[Method], str]] = {
     "run": _run,
     "worst case": _worst_case,
+    "contraction": _contraction,
     "quadratic": _quadratic,
     "time line": _time_line,
     "traffic": _traffic,
