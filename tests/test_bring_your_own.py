@@ -452,6 +452,6 @@ def test_a_topology_of_parameters_and_of_a_matrix(theory):
 
 
 def test_a_compressor_is_random_where_it_reads_its_generator(theory):
-    load(theory("RUNS =", "@vr.compressor(delta=0.1, bits=lambda d: 1.0)\ndef coin(v, gen):\n    return v * gen.random()\nRUNS ="))
-    assert get_compressor("coin").random and not get_compressor("shrink").random
+    load(theory("RUNS =", "@vr.compressor(delta=0.1, bits=lambda d: 1.0)\ndef thinned(v, gen):\n    return v * gen.random()\nRUNS ="))
+    assert get_compressor("thinned").random and not get_compressor("shrink").random
     assert vr.check_compressor("shrink", 5) == [] and vr.check_constants("dish") == []

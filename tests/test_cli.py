@@ -147,7 +147,7 @@ BAD = {
     "compressor missing": (("worst-case", "ef_sgd", "gamma=0.1", "--steps", "2"), "compress"),
     "unknown measure": ((*WORST, "--measure", "gap"), "measure"),
     "unknown take": ((*WORST, "--take", "first"), "take"),
-    "unknown class": ((*WORST, "--functions", "convex"), "function class"),
+    "unknown class": ((*WORST, "--functions", "concave"), "function class"),
     "H 0": (("simulate", "local_sgd", "gamma=0.1", "H=0", "--steps", "4"), "H of local_sgd must be at least 1"),
     "tau negative": (
         ("simulate", "dd_ef_sgd", "gamma=0.1", "tau=-1", "--steps", "4", "--compressor", "qsgd:4"),
@@ -364,7 +364,7 @@ def test_show_of_a_method_with_fewer_readings(files):
     )
     (entry,) = json.loads(run("show", "signs", "--from", "signs.py", "--json").stdout)
     applies = {name: r["applies"] for name, r in entry["readings"].items()}
-    assert applies == {"run": True, "worst case": False, "quadratic": False, "time line": True, "traffic": True}
+    assert applies == {"run": True, "worst case": False, "contraction": False, "quadratic": False, "time line": True, "traffic": True}
     assert "sign" in entry["readings"]["worst case"]["says"]
     assert "no; " in run("show", "signs", "--from", "signs.py").stdout
 

@@ -78,8 +78,10 @@ def delayed(n: int, seed: int) -> Found:
 
     problem, gamma = _problem(n, 0.0, seed), 0.5 / n
     made = asynchronous(problem, in_turn(n, STEPS), B=1, threads=1, gamma=gamma, rho=1.0)
-    options = {"steps": STEPS + n - 1, "every": 1, "keep_states": True, "compressor": "identity", "engine": "numpy"}
-    late = simulate("dd_ef_sgd", _problem(n, 0.0, seed), {"gamma": gamma, "tau": n - 1}, **options).states["x"][0]
+    hyper = {"gamma": gamma, "tau": n - 1}
+    run = simulate("dd_ef_sgd", problem, hyper, steps=STEPS + n - 1, every=1, keep_states=True, compressor="identity", engine="numpy")
+    assert run.states is not None
+    late = run.states["x"][0]
     if made.staleness[n - 1 :] != [n - 1] * (STEPS - n + 1):
         return Found.count(1, 1)
     return Found.identity(relative(list(made.models - late[n - 1 :]), list(made.models)))
@@ -92,6 +94,7 @@ def local(n: int, B: int, seed: int) -> Found:
     problem = _problem(n, 1.0 if n > 1 else 0.0, seed)
     made = asynchronous(problem, together(n, STEPS), B=B, threads=1, gamma=0.1, rho=1 / n)
     run = simulate("local_sgd", problem, {"gamma": 0.1, "H": B}, steps=STEPS * B, every=B, keep_states=True, engine="numpy")
+    assert run.states is not None
     models = run.states["x"][0][:, 0]
     return Found.identity(relative(list(made.models[::n] - models), list(models)))
 

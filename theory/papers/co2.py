@@ -1,5 +1,7 @@
 """CO2 (arXiv 2401.16265).  The paper's G is n, its tau is H, its T counts rounds; tau is the staleness, one round."""
 
+from typing import Any
+
 from verify_rates.solvers.measures import grad_norm_less_drift, round_grad_norm
 from verify_rates.theory.claims import Claim, Paper, Setting, product
 from verify_rates.theory.papers.slowmo import SAFE, SMOOTH, STEP, THEOREM
@@ -13,7 +15,7 @@ PAPER = Paper(
 
 CALCULATOR = "verify_rates.theory.calculators.co2:"
 RECURSION = "verify_rates.theory.calculators.slowmo:recursion"
-EDGE = {"problem": {"name": "quadratic", "n": 1, "d": 1, "L": 0.732, "mu": 0.732}, "alpha": 1.0, "beta": 0.0}
+EDGE: dict[str, Any] = {"problem": {"name": "quadratic", "n": 1, "d": 1, "L": 0.732, "mu": 0.732}, "alpha": 1.0, "beta": 0.0}
 QUADRATIC = {"problem": {"name": "quadratic", "n": 4, "d": 6, "L": 1.0, "mu": 0.05, "zeta2_star": 0.5, "sigma2": 0.5}}
 NONCONVEX = {"problem": {"name": "one_minus_cos", "n": 3, "d": 3, "L": 1.0, "omega": 1.5, "shift": 0.7, "sigma2": 0.3}}
 
