@@ -3,6 +3,7 @@
 from typing import NamedTuple
 
 import pytest
+
 import verify_rates as vr
 from verify_rates import runs
 from verify_rates.pipeline import check

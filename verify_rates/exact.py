@@ -41,6 +41,7 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
     kind = KIND if _covers(claim, found, problem["n"]) else PART
     recipe = {"method": claim.method, "measure": measure_path(claim.measure), "initial": measure_path(claim.initial)}
     status = "ok" if found.ok and found.rigorous else "not verified" if found.ok else f"{found.status}: {found.message}"
+    ends = f"{'exact worst case' if found.exact else 'upper bound'} in [{found.lower:.9g}, {found.upper:.9g}]"
     check = Check(
         kind,
         {**point, "n": problem["n"], "method": claim.method, "hyper": hyper_of(claim, values), "steps": problem["steps"]},
@@ -53,7 +54,7 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
         rtol=RTOL_SDP,
         solver=f"{found.solver} {found.solver_version}",
         seconds=found.seconds,
-        message=f"{'exact worst case' if found.exact else 'upper bound'} in [{found.lower:.9g}, {found.upper:.9g}], the claim says {bound:.9g}",
+        message=f"{ends}, the claim says {bound:.9g}",
     )
     if found.instance is None:
         return check
