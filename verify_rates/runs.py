@@ -53,11 +53,19 @@ def problem_of(spec: Mapping[str, Any]) -> Any:
     made = problems().get(str(spec.get("name")))
     if made is not None and not isclass(made):
         return get_problem(**spec)
-    return _problem(json.dumps(dict(spec), sort_keys=True, default=str))
+    return _problem(json.dumps(dict(spec), sort_keys=True, default=str), _stamp(str(spec.get("data"))))
+
+
+def _stamp(path: str) -> tuple[int, ...]:
+    """What changes with a data file's content; empty for data that are no file."""
+    if not Path(path).is_file():
+        return ()
+    stat = Path(path).stat()
+    return stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size
 
 
 @lru_cache(maxsize=32)
-def _problem(text: str) -> Any:
+def _problem(text: str, stamp: tuple[int, ...]) -> Any:
     return get_problem(**json.loads(text))
 
 

@@ -16,7 +16,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from verify_rates.solvers.engine.cache import function_key
+from verify_rates.solvers.engine.cache import function_key, values_key
 from verify_rates.solvers.engine.cache import root as cache_folder
 from verify_rates.solvers.method import UsageError, methods
 from verify_rates.theory.claims import Claim
@@ -66,17 +66,25 @@ def _record(value: Any) -> Any:
     return value if isinstance(value, (str, int, float, bool)) or value is None else repr(value)
 
 
+def _functions(claim: Claim) -> dict[str, Any]:
+    """The functions on which the claim rests: its measures, its method's step and rounds, its own check."""
+    found = {what: f for what, f in (("measure", claim.measure), ("initial", claim.initial)) if callable(f)}
+    if claim.method and claim.method in (known := methods()):
+        found |= {"step": known[claim.method].step, "rounds": known[claim.method].rounds}
+    module, _, name = claim.check.partition(":")
+    if (own := getattr(sys.modules.get(module), name, None)) is not None:
+        found["check"] = own
+    return found
+
+
 def _user_files(claim: Claim) -> list[Path]:
     """Files outside the package on which the claim rests: its method's, its measures', and what they import beside them."""
-    functions = [f for f in (claim.measure, claim.initial) if callable(f)]
-    if claim.method and claim.method in (known := methods()):
-        functions.append(known[claim.method].step)
-    starts = {Path(f.__code__.co_filename) for f in functions if hasattr(f, "__code__")}
+    starts = {Path(f.__code__.co_filename) for f in _functions(claim).values() if hasattr(f, "__code__")}
     return sorted({s for start in starts if start.is_file() for s in local_sources(start)})
 
 
 def _objects(claim: Claim) -> dict[str, str]:
-    """Hashes of the functions, with the arrays that they read, of the user's objects that the claim's runs name."""
+    """Hashes of the user's functions and objects that the claim names, with the values they read, and of the data files of its runs."""
     from verify_rates.problems import problems
     from verify_rates.solvers.compressors import _Custom, compressors, split_spec
     from verify_rates.solvers.topologies import _OWN
@@ -86,7 +94,12 @@ def _objects(claim: Claim) -> dict[str, str]:
     def add(name: str, *functions: Any) -> None:
         found[name] = " ".join(function_key(f) for f in functions if f is not None)
 
+    for what, function in _functions(claim).items():
+        if not function.__module__.startswith("verify_rates."):
+            found[what] = values_key(function)
     for point in claim.runs:
+        if Path(path := str(point["problem"].get("data"))).is_file():
+            found[f"data {path}"] = _file_digest(Path(path))
         names = {what: split_spec(v, what)[0] for what in ("compressor", "topology") if isinstance(v := point.get(what), str)}
         problem: Any = problems().get(str(point["problem"].get("name")))
         made = compressors().get(names.get("compressor", ""))
@@ -104,8 +117,8 @@ def key(claim: Claim, *, suite: str, seed: int, data: str | Path | None = None, 
     """The name of a claim's entry: a hash of all that its verdict depends on.
 
     That is the package's sources, the versions, the claim's record, the user's files (``files``, and those of its method and
-    measures) with the neighbours they import, the functions of the user's problems, compressors and topologies with the arrays that
-    they read (which may come from files of data), the suite, the seed and the data file's bytes.
+    measures) with the neighbours they import, the functions of the user's method, measures, problems, compressors and topologies with
+    the values that they read (which may come from files of data), the suite, the seed and the bytes of all data files.
     """
     given = sorted({s for f in files for s in local_sources(f)})
     parts = {
@@ -125,13 +138,13 @@ def key(claim: Claim, *, suite: str, seed: int, data: str | Path | None = None, 
 def _file_digest(path: Path) -> str:
     try:
         stat = path.stat()
-        return _bytes_digest(str(path.resolve()), stat.st_mtime_ns, stat.st_size)
+        return _bytes_digest(str(path.resolve()), stat.st_mtime_ns, stat.st_ctime_ns, stat.st_size)
     except OSError as e:
         raise UsageError(f"cannot read the data file {str(path)!r}: {e.strerror or e}.") from None
 
 
 @lru_cache(maxsize=32)
-def _bytes_digest(path: str, mtime_ns: int, size: int) -> str:
+def _bytes_digest(path: str, mtime_ns: int, ctime_ns: int, size: int) -> str:
     with open(path, "rb") as f:
         return hashlib.file_digest(f, "sha256").hexdigest()
 

@@ -100,6 +100,11 @@ def loaded(file: str | Path) -> bool:
     return Path(file).resolve() in _LOADED or str(file) in neighbours
 
 
+def loaded_modules() -> list[ModuleType]:
+    """The modules of all files that are loaded."""
+    return [module for _, module in _LOADED.values()]
+
+
 def module_name(path: str | Path) -> str:
     """The name under which the file's module is loaded, from its path alone."""
     return _PREFIX + hashlib.sha256(str(Path(path).resolve()).encode()).hexdigest()[:16]
@@ -109,11 +114,14 @@ def local_sources(path: str | Path) -> list[Path]:
     """The file and every neighbour that it imports, directly or through others, sorted; UsageError where one is not Python."""
     found: set[Path] = set()
     waiting = [Path(path).resolve()]
+    root = waiting[0].parent  # on sys.path: names in a package's files are read from there too
     while waiting:
         file = waiting.pop()
         if file not in found:
             found.add(file)
-            waiting += [n for name in sorted(_imported(file)) for n in _neighbour(file.parent, name)]
+            for level, name in sorted(_imported(file)):
+                folders = [file.parents[level - 1]] if level else [file.parent, root]
+                waiting += [n for folder in folders for n in _neighbour(folder, name)]
     return sorted(found)
 
 
@@ -136,16 +144,16 @@ def _parse(file: Path) -> ast.Module:
         raise UsageError(f"{file.name} is not valid Python: {e}.") from None
 
 
-def _imported(file: Path) -> set[str]:
-    """Names of modules that the file imports, anywhere in it."""
-    names: set[str] = set()
+def _imported(file: Path) -> set[tuple[int, str]]:
+    """Modules that the file imports, anywhere in it: the number of leading dots and the name."""
+    names: set[tuple[int, str]] = set()
     for node in ast.walk(_parse(file)):
         if isinstance(node, ast.Import):
-            names |= {alias.name for alias in node.names}
+            names |= {(0, alias.name) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = node.module or ""
-            names |= {base} | {f"{base}.{alias.name}".strip(".") for alias in node.names}
-    return names - {""}
+            names |= {(node.level, base)} | {(node.level, f"{base}.{alias.name}".strip(".")) for alias in node.names}
+    return {(level, name) for level, name in names if name and level <= len(file.parents)}
 
 
 def _neighbour(folder: Path, name: str) -> list[Path]:

@@ -106,18 +106,42 @@ def replay(witness: Mapping[str, Any] | str | Path) -> Replay:
 def _run(made: Mapping[str, Any]) -> float:
     from verify_rates.runs import execute
 
+    _known_measures(made["recipe"])
     return float(execute(made["recipe"])["values"].mean())
 
 
 def _worst_case(made: Mapping[str, Any]) -> float:
     from verify_rates.exact import replay_instance
 
+    _known_measures(made["recipe"])
     return replay_instance(made["recipe"], made["instance"])
 
 
 def _formula(made: Mapping[str, Any]) -> float:
+    if made["check"] not in _known_checks():
+        raise UsageError(f"the witness of {made['claim']} names the check {made['check']!r}, which is no claim's; give its file by --from.")
     found = formula(made["check"], made["parameters"])
+    if found.bound != float(made["bound"]) or found.relation != made["relation"]:
+        raise UsageError(f"the witness of {made['claim']} has another bound than its check, {found.relation} {found.bound:.10g}.")
     return found.lower if made["relation"] != ">=" else found.upper
+
+
+def _known_checks() -> set[str]:
+    from verify_rates.theory.claims import claims, collect
+    from verify_rates.userfile import loaded_modules
+
+    return {c.check for c in (*claims().values(), *(c for module in loaded_modules() for c in collect(module)))} - {""}
+
+
+def _known_measures(recipe: Mapping[str, Any]) -> None:
+    """A witness is data: it must not make this process import a module of its choice."""
+    from verify_rates.userfile import loaded_modules
+
+    ours = {"__main__", *(m.__name__ for m in loaded_modules())}
+    for path in (recipe["measure"], recipe["initial"]):
+        module, colon, _ = str(path).partition(":")
+        if colon and module not in ours and not module.startswith("verify_rates."):
+            raise UsageError(f"the witness names the measure {path!r}, which is in no file read here; give its file by --from.")
 
 
 def formula(path: str, parameters: Mapping[str, Any]) -> Any:

@@ -101,6 +101,11 @@ def function_key(fn: Callable[..., Any], extra: str = "") -> str:
     return digest.hexdigest()[:20]
 
 
+def values_key(fn: Callable[..., Any]) -> str:
+    """Hash of a function's code and helpers with the plain values that they read, without files: those have their own key."""
+    return hashlib.sha256("\0".join(_code_parts(fn, {})).encode()).hexdigest()[:20]
+
+
 def renamed(fn: types.FunctionType) -> types.FunctionType:
     """The function under a name that holds its key.
 
@@ -154,16 +159,25 @@ def _code_parts(fn: Any, seen: dict[Any, None]) -> Iterator[str]:
         return
     seen[fn] = None
     yield from _of_code(fn.__code__)
-    yield repr(fn.__defaults__)
+    yield f"{fn.__defaults__!r} {fn.__kwdefaults__!r}"
     for name, value in sorted(_reads(fn).items()):
-        if isinstance(value, (*_PLAIN, tuple, np.generic)):
-            yield f"{name}={value!r}"
-        elif isinstance(value, np.ndarray):
-            yield f"{name}={value.dtype}{value.shape}{value.tobytes().hex()}"
+        if isinstance(value, (*_PLAIN, tuple, list, dict, np.generic, np.ndarray)):
+            yield f"{name}={_stated(value)}"
         elif isinstance(value, type) and hasattr(value, "_fields"):
             yield f"{name}={value._fields!r}"
         elif not _is_library(getattr(getattr(value, "__code__", None), "co_filename", __file__)) or hasattr(value, "py_func"):
             yield from _code_parts(value, seen)
+
+
+def _stated(value: Any) -> str:
+    """The value in full, arrays by their bytes (their repr leaves entries and digits out)."""
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{value.shape}{value.tobytes().hex()}"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{k!r}: {_stated(v)}' for k, v in value.items())}}}"
+    if isinstance(value, (tuple, list)):
+        return f"({', '.join(map(_stated, value))})"
+    return repr(value) if isinstance(value, (*_PLAIN, np.generic)) else type(value).__qualname__  # other reprs may hold addresses
 
 
 def _of_code(code: types.CodeType) -> Iterator[str]:
