@@ -504,10 +504,16 @@ def wait(i):
 """
 
 
+def _hears_interrupts():
+    """What a shell starts in the background ignores SIGINT, and so would its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
 def test_an_interrupt_keeps_what_is_finished(files):
     (files / "slow_theory.py").write_text(SLOW_THEORY)
     args = ["check", "slow.*", "--from", "slow_theory.py", "--jobs", "1", "--json", "out.json"]
-    running = subprocess.Popen([sys.executable, "-m", "verify_rates.cli", *args], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    command = [sys.executable, "-m", "verify_rates.cli", *args]
+    running = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=_hears_interrupts)
     for _ in range(600):
         if (files / "started").exists() or running.poll() is not None:
             break
