@@ -8,7 +8,7 @@ import verify_rates as vr
 from verify_rates import runs
 from verify_rates.pipeline import check
 from verify_rates.solvers.method import UsageError
-from verify_rates.solvers.words import Shared, chance, each, grad, mean, optimum, sqnorm
+from verify_rates.solvers.words import Shared, chance, each, gap, grad, mean, optimum, sqnorm
 from verify_rates.theory.claims import Claim, Setting, product
 from verify_rates.verdicts import Verdict
 
@@ -38,6 +38,14 @@ def late_coin(s, w, h, t):
     if t > 0 and chance(w, 0.5):
         return State(x=s.x - 2 * h.gamma * g)
     return State(x=s.x - h.gamma * g)
+
+
+def own_gap(s, w, h):
+    return gap(w, s.x)
+
+
+def own_gradient(s, w, h):
+    return sqnorm(w, mean(w, grad(w, s.x)))
 
 
 def lowered(s, w, h):
@@ -99,3 +107,13 @@ def test_methods_that_toss_coins_are_judged_by_samples(method):
     point = {**QUADRATIC, "gamma": 0.2, "N": 8}
     found = check([claim("V0", method=method, measure="distance", runs=(point,))], jobs=1).results[0].checks[0]
     assert len(found.samples) == 40 and len(set(found.samples)) > 1
+
+
+@pytest.mark.parametrize("L", [1e-8, 1.0, 1e8])
+@pytest.mark.parametrize(("measure", "letter"), [(own_gap, "F0"), (own_gradient, "G0"), ("distance", "R2")])
+def test_rounding_refutes_nothing_where_the_bound_falls_below_it(measure, letter, L):
+    problem = {"name": "quadratic", "n": 3, "d": 4, "L": L, "mu": 0.1 * L, "zeta2_star": 0.0}
+    points = tuple({"problem": problem, "N": N} for N in (1, 500, 3000))
+    options = {"measure": measure, "lets": {"gamma": "1/L"}, "runs": points}
+    assert verdict(claim(f"(1-mu/L)**(2*N)*{letter}", **options)) is Verdict.CONSISTENT
+    assert verdict(claim(f"0.01*(1-mu/L)**(2*N)*{letter}", **options)) is Verdict.REFUTED

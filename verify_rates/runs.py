@@ -289,18 +289,21 @@ def accuracy(made: Mapping[str, Any], value: float) -> float:
     """Absolute accuracy of a measured value: what the uncertainty of x* and f* and the rounding of gradients can do to it.
 
     In squared distances an error r of x* matters as 2*sqrt(v)*r + r^2; gradients at the size of ||x|| ~ 1 are rounded at
-    1e-13*L_max; function values at 1e-14 of their size.
+    1e-13*L_max; function values at 1e-14 of their size, which is that of f* or of L_max*||x||^2.  A user's measure may be any of
+    these, and is granted the largest.
     """
     c = problem_of(made["problem"]).constants
-    width = c.f_star[1] - c.f_star[0] + 1e-14 * max(1.0, abs(c.f_star[1]))
-    if made["measure"] == "function_gap":
-        return width
-    radius = 1e-14 if c.x_star is None else 1e-13 * (1 + float(np.linalg.norm(c.x_star)))
-    if made["measure"] == "grad_norm":
-        radius *= c.L_max
-    elif c.mu > 0:
-        radius += math.sqrt(2 * max(0.0, c.f_star[1] - c.f_star[0]) / c.mu)
-    return 2 * math.sqrt(max(value, 0.0)) * radius + radius**2
+    size = 1.0 if c.x_star is None else 1 + float(np.linalg.norm(c.x_star))
+    width = c.f_star[1] - c.f_star[0] + 1e-14 * max(c.L_max * size**2, abs(c.f_star[1]))
+    radius = 1e-14 if c.x_star is None else 1e-13 * size
+    of_minimiser = radius + (math.sqrt(2 * max(0.0, c.f_star[1] - c.f_star[0]) / c.mu) if c.mu > 0 else 0.0)
+
+    def squared(r: float) -> float:
+        return 2 * math.sqrt(max(value, 0.0)) * r + r**2
+
+    known = {"function_gap": width, "grad_norm": squared(radius * c.L_max)}
+    own = ":" in made["measure"] and not made["measure"].startswith("verify_rates.")
+    return max(*known.values(), squared(of_minimiser)) if own else known.get(made["measure"], squared(of_minimiser))
 
 
 def check_run(claim: Claim, point: Point, *, seed: int, trials: int, kind: str = "runs", level: float = LEVEL) -> Check:
