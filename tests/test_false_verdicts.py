@@ -117,3 +117,21 @@ def test_rounding_refutes_nothing_where_the_bound_falls_below_it(measure, letter
     options = {"measure": measure, "lets": {"gamma": "1/L"}, "runs": points}
     assert verdict(claim(f"(1-mu/L)**(2*N)*{letter}", **options)) is Verdict.CONSISTENT
     assert verdict(claim(f"0.01*(1-mu/L)**(2*N)*{letter}", **options)) is Verdict.REFUTED
+
+
+@pytest.mark.parametrize("letter", ["L", "mu", "n", "zeta2_star"])
+def test_a_run_cannot_set_what_its_problem_decides(letter):
+    with pytest.raises(UsageError, match=f"must not set {letter}"):
+        verdict(claim("L*V0/1000", runs=({**QUADRATIC, "gamma": 1.0, "N": 1, letter: 7},)))
+
+
+def test_a_search_measures_the_constants_of_its_own_instances():
+    """Those of the grid would make bounds of other problems."""
+    grid = product(L=1, mu=0, n=3, zeta2_star=0.0, gamma=1, N=5)
+    options = {"measure": "distance", "families": ("huber",), "setting": Setting(per_worker=True)}
+    made = check([claim("R2 + zeta2_star", grid=grid, **options)], jobs=1).results[0]
+    [found] = [c for c in made.checks if c.kind == "search"]
+    problem, letters = found.parameters["problem"], found.parameters["letters"]
+    assert letters["n"] == problem["n"] and (letters["zeta2_star"] > 0) == (problem["n"] > 1)
+    with pytest.raises(UsageError, match="runs or a grid"):
+        verdict(claim("R2", **options))

@@ -164,7 +164,11 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
     problem = problem_of(point["problem"])
     compressor = _made("compressor", point.get("compressor"), problem)
     topology = _made("topology", point.get("topology"), problem)
-    values = {**constants_of(claim, problem, compressor, topology), **{k: v for k, v in point.items() if k not in RECIPE_KEYS}}
+    values = constants_of(claim, problem, compressor, topology)
+    given = {k: v for k, v in point.items() if k not in RECIPE_KEYS}
+    if taken := [k for k in given if values.get(k) is not None and not math.isclose(values[k], given[k], rel_tol=RTOL_RUN)]:
+        raise UsageError(f"claim {claim.id}: a run must not set {taken[0]}; its problem and its compressor have {values[taken[0]]:.6g}.")
+    values |= given
     x0 = point.get("x0")
     start = np.zeros(problem.d) if x0 is None else np.asarray(x0, dtype=float)
     values.update(_initial(problem, start))

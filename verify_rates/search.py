@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from verify_rates.runs import NotApplicable, bound_at, broken, check_run, execute, recipe
-from verify_rates.solvers.method import nearest
+from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.theory.claims import Claim, Point
 from verify_rates.trust import Broken
 from verify_rates.verdicts import LEVEL, Check
@@ -22,6 +22,9 @@ FAMILIES: dict[str, dict[str, tuple[float, float]]] = {
 }
 SHIFT, SIGMA2 = (1e-3, 3.0), (1e-3, 10.0)  # heterogeneity and noise, where the claim allows them
 SCOUTS = 8  # seeds while searching; the best instance is then measured on fresh ones
+# Keys of a parameter point that the instance decides.
+OF_THE_INSTANCE = {"problem", "x0", "topology", "n", "d", "L", "mu", "L_max", "mu_min", "zeta2_star", "zeta2_sup"}
+OF_THE_INSTANCE |= {"sigma2", "sigma2_star", "sigma2_sup", "V0", "R2", "F0", "G0"}
 DIMENSION = 8  # where a compressor has something to choose from
 STEPS = 60  # longer runs only approach the stationary state
 
@@ -58,8 +61,10 @@ def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: i
 
 def _rest(claim: Claim) -> list[dict[str, Any]]:
     """The claim's own parameters (without its problems), each once."""
-    points = [{k: v for k, v in p.items() if k not in ("problem", "x0", "L", "mu", "topology")} for p in claim.runs or claim.grid]
+    points = [{k: v for k, v in p.items() if k not in OF_THE_INSTANCE} for p in claim.runs or claim.grid]
     points = [{**p, "N": min(int(p["N"]), STEPS)} for p in points]
+    if not points:
+        raise UsageError(f"claim {claim.id}: a search takes N and the method's parameters from runs or a grid; give one of them.")
     unique = {repr(sorted(p.items(), key=str)): p for p in points}
     return list(unique.values())
 
