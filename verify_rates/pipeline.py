@@ -166,7 +166,8 @@ def check_one(claim_id: str, settings: dict[str, Any], fresh: bool = False) -> R
     from verify_rates.userfile import load_all
 
     claim = claims(*load_all(settings["files"]))[claim_id]
-    entry = key(claim, **{k: settings[k] for k in ("suite", "seed", "data")}, files=tuple(settings["files"]))
+    data = settings["data"] if any("data" in point.get("problem", ()) for point in claim.runs) else None
+    entry = key(claim, suite=settings["suite"], seed=settings["seed"], data=data, files=tuple(settings["files"]))
     if not fresh and (kept := Store().get(entry, claim)) is not None:
         return kept
     result = _examined(claim, settings)

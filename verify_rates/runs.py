@@ -33,7 +33,7 @@ RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
 # Up to so many steps over all seeds, on so few samples, the array engine is done before the compiled one has loaded its kernels.
 SMALL, FEW_ROWS = 8_000, 5_000
 # On large data fewer seeds are run, never fewer than these: rows read in all, a step and its measure reading every row once.
-LEAST_TRIALS, ROWS = 4, 5e7
+LEAST_TRIALS, ROWS = 4, 2.5e7
 COINS = {"chance", "each", "flip"}  # words that draw in any run
 TRACK = {"last": (), "best": ("best",), "mean": ("mean",), "average_iterate": ("average",)}
 
