@@ -10,7 +10,7 @@ from verify_rates.solvers.method import Method, UsageError, at
 from verify_rates.solvers.words import Kind, World
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Token:
     """A value of which only the kind is known; arithmetic as on vectors."""
 
@@ -34,6 +34,12 @@ class Token:
 
     def __neg__(self) -> Token:
         return self
+
+    def _asked(self, *_: Any) -> Any:
+        raise UsageError("a step branches on a vector of the state; only numbers (hyper-parameters, t, chance) may decide what it does.")
+
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _asked  # type: ignore[assignment]
+    __hash__ = object.__hash__
 
 
 @dataclass

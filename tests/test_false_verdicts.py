@@ -40,6 +40,26 @@ def late_coin(s, w, h, t):
     return State(x=s.x - h.gamma * g)
 
 
+@vr.method(state=State, hyper=Hyper)
+def in_place(s, w, h, t):
+    """On arrays s.x is the new point in both places, in a worst case the old one in the second."""
+    x = s.x
+    x -= h.gamma * mean(w, grad(w, s.x))
+    return State(x=2 * x - s.x)
+
+
+@vr.method(state=State, hyper=Hyper)
+def if_equal(s, w, h, t):
+    """Two vectors of a worst case are never equal."""
+    return State(x=s.x if s.x == 0 * s.x else s.x - h.gamma * mean(w, grad(w, s.x)))
+
+
+@vr.method(state=State, hyper=Hyper)
+def if_any(s, w, h, t):
+    """A vector of a worst case is always true."""
+    return State(x=s.x - h.gamma * mean(w, grad(w, s.x)) if s.x else s.x)
+
+
 def own_gap(s, w, h):
     return gap(w, s.x)
 
@@ -135,3 +155,15 @@ def test_a_search_measures_the_constants_of_its_own_instances():
     assert letters["n"] == problem["n"] and (letters["zeta2_star"] > 0) == (problem["n"] > 1)
     with pytest.raises(UsageError, match="runs or a grid"):
         verdict(claim("R2", **options))
+
+
+def test_a_step_that_changes_its_state_in_place_is_refused():
+    with pytest.raises(UsageError, match="read-only"):
+        verdict(claim("R2", method="in_place", measure="distance", runs=({**QUADRATIC, "gamma": 1.0, "N": 2},)))
+
+
+@pytest.mark.parametrize("method", ["if_equal", "if_any"])
+@pytest.mark.parametrize("points", [{"grid": product(L=1, gamma=1, N=2)}, {"runs": ({**QUADRATIC, "gamma": 1.0, "N": 2},)}])
+def test_a_step_that_branches_on_a_vector_is_refused(method, points):
+    with pytest.raises(UsageError, match="branches on a vector"):
+        verdict(claim("2*R2", method=method, measure="distance", **points))

@@ -222,9 +222,16 @@ def _try_own(plan: Plan) -> None:
         v = np.linspace(-1.0, 2.0, plan.n * plan.d).reshape(plan.n, plan.d)
         repeats(f"compressor {plan.compressor.name}", *(plan.compressor(v.copy(), generators(plan.n, 0, 0)[0]) for _ in range(2)))
     if not plan.method.step.__module__.startswith("verify_rates."):
-        states = (plan.method.step(state_of(plan, plan.start()), world_of(plan, (0, 0)), plan.hyper(0), 0) for _ in range(2))
+        states = (plan.method.step(_locked(state_of(plan, plan.start())), world_of(plan, (0, 0)), plan.hyper(0), 0) for _ in range(2))
         for name, first, second in zip(plan.method.state._fields, *states, strict=True):
             repeats(f"{name} of {plan.method.name}", first, second)
+
+
+def _locked(s: Any) -> Any:
+    """The state with arrays that refuse to be changed in place: the other readings of a step would not see that."""
+    for v in s:
+        v.setflags(write=False)
+    return s
 
 
 def _try_measures(plan: Plan) -> None:
