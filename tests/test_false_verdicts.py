@@ -7,8 +7,9 @@ import pytest
 import verify_rates as vr
 from verify_rates import runs
 from verify_rates.pipeline import check
+from verify_rates.problems import get_problem
 from verify_rates.solvers.method import UsageError
-from verify_rates.solvers.words import Shared, chance, each, gap, grad, mean, optimum, sqnorm
+from verify_rates.solvers.words import Shared, Unsupported, chance, each, gap, grad, mean, optimum, sqnorm
 from verify_rates.theory.claims import Claim, Setting, product
 from verify_rates.verdicts import Verdict
 
@@ -58,6 +59,23 @@ def if_equal(s, w, h, t):
 def if_any(s, w, h, t):
     """A vector of a worst case is always true."""
     return State(x=s.x - h.gamma * mean(w, grad(w, s.x)) if s.x else s.x)
+
+
+@vr.method(state=State, hyper=Hyper)
+def halved(s, w, h, t):
+    """2**(-t) in whole numbers is 0 in machine code."""
+    return State(x=s.x - h.gamma * 2 ** (-t) * mean(w, grad(w, s.x)))
+
+
+@vr.method(state=State, hyper=Hyper)
+def doubled(s, w, h, t):
+    """2**t in whole numbers is 0 in machine code from t = 64 on."""
+    return State(x=s.x - h.gamma / 2**t * mean(w, grad(w, s.x)))
+
+
+@vr.method(state=State, hyper=Hyper)
+def in_floats(s, w, h, t):
+    return State(x=s.x - h.gamma / 2.0**t / (t + 1) ** 2 * (t % 3 + 1) * mean(w, grad(w, s.x)))
 
 
 def own_gap(s, w, h):
@@ -167,3 +185,22 @@ def test_a_step_that_changes_its_state_in_place_is_refused():
 def test_a_step_that_branches_on_a_vector_is_refused(method, points):
     with pytest.raises(UsageError, match="branches on a vector"):
         verdict(claim("2*R2", method=method, measure="distance", **points))
+
+
+def distance_after(method, engine, steps):
+    found = vr.simulate(method, get_problem(**QUADRATIC["problem"]), {"gamma": 0.5}, steps=steps, measures=("distance",), engine=engine)
+    return found.values["distance"][0, -1]
+
+
+@pytest.mark.parametrize(("method", "steps", "reason"), [("halved", 2, "negative power"), ("doubled", 70, "64 bits")])
+def test_whole_numbers_of_which_machine_code_makes_others_are_not_compiled(method, steps, reason, monkeypatch):
+    with pytest.raises(Unsupported, match=reason):
+        distance_after(method, "numba", steps)
+    monkeypatch.setattr(runs, "SMALL", 0)
+    point = {**QUADRATIC, "gamma": 0.5, "N": steps}
+    found = check([claim("V0", method=method, measure="distance", runs=(point,))], jobs=1).results[0].checks[0]
+    assert found.solver == "numpy" and found.lower == pytest.approx(distance_after(method, "numpy", steps))
+
+
+def test_powers_of_floats_compile_to_the_same_numbers():
+    assert distance_after("in_floats", "numba", 70) == pytest.approx(distance_after("in_floats", "numpy", 70), rel=1e-12)

@@ -25,6 +25,7 @@ from verify_rates.solvers import words
 from verify_rates.solvers.chunks import largest_divisor
 from verify_rates.solvers.compressors import FLOAT_BITS
 from verify_rates.solvers.engine import cache
+from verify_rates.solvers.engine.integers import check_integers
 from verify_rates.solvers.engine.plan import Plan, Trial, generators, twins
 from verify_rates.solvers.engine.signatures import COMPRESS, DATA, GENERATOR, GRAD, MATRIX, VALUE, VECTOR
 from verify_rates.solvers.words import Kind, Unsupported
@@ -708,6 +709,8 @@ def run_trials(
 ) -> tuple[list[Trial], dict[str, Any]]:
     """All trials, one a thread at a time; a trial's numbers do not depend on the number of threads."""
     began = time.perf_counter()
+    if not plan.method.step.__module__.startswith("verify_rates."):
+        check_integers(plan)
     step = _compile(plan, plan.method.step, _step_source(plan), STEP)
     compiled = [_compile(plan, f, _measure_source(plan), MEASURE) for f in plan.measures.values()]
     measures = no_measures()
