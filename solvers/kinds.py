@@ -38,7 +38,7 @@ class Token:
     def _asked(self, *_: Any) -> Any:
         raise UsageError("a step branches on a vector of the state; only numbers (hyper-parameters, t, chance) may decide what it does.")
 
-    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _asked  # type: ignore[assignment]
+    __bool__ = __eq__ = __ne__ = __lt__ = __le__ = __gt__ = __ge__ = _asked
     __hash__ = object.__hash__
 
 
