@@ -109,7 +109,7 @@ def simplex(n: int) -> np.ndarray:
 
 
 # Workers whose functions are checked one by one; a regular simplex treats all alike, so more would repeat the same inequalities.
-SHOWN = 3
+CHECKED = 3
 
 
 class ReplayWorld(World):
@@ -222,7 +222,7 @@ class ReplayWorld(World):
     def verify(self) -> None:
         """Inequalities of every worker's function, of the minimiser and of the compressor; UsageError on a violation."""
         if self.statement["mu"] < self.statement["L"] and len(self.points) > 1:
-            for worker in range(min(self.n, SHOWN)):
+            for worker in range(min(self.n, CHECKED)):
                 self._verify_functions(worker)
         if self.instance.optimum is not None:
             self._verify_minimiser(self._find(self.optimum())["g"])
