@@ -14,6 +14,7 @@ from typing import NamedTuple
 import array_api_strict
 import numpy as np
 import pytest
+from shipped import shipped
 
 import verify_rates
 from verify_rates.problems import get_problem, problems
@@ -21,7 +22,7 @@ from verify_rates.solvers.compressors import compressors, get_compressor
 from verify_rates.solvers.engine import arrays, cache, compiled, plan
 from verify_rates.solvers.engine.run import simulate
 from verify_rates.solvers.kinds import check_kinds
-from verify_rates.solvers.method import Method, UsageError, get_method, methods
+from verify_rates.solvers.method import Method, UsageError, get_method
 from verify_rates.solvers.topologies import get_topology
 from verify_rates.solvers.words import (
     PerWorker,
@@ -85,10 +86,6 @@ def families():
     return {name for name, made in problems().items() if isinstance(made, type) and made.__module__.startswith("verify_rates.")}
 
 
-def own_methods():
-    return [m for m in methods().values() if m.step.__module__.startswith("verify_rates.")]
-
-
 def own_compressors():
     named = {name: made for name, made in compressors().items() if made.__module__ == "verify_rates.solvers.compressors"}
     return [get_compressor(OPTIONS.get(name, name)) for name in named] + [get_compressor("randk(k=2, scaled=True)")]
@@ -125,7 +122,7 @@ def made():
     return [get_problem(name, **options) for name, several in PROBLEMS.items() for options in several]
 
 
-@pytest.mark.parametrize("method", own_methods(), ids=lambda m: m.name)
+@pytest.mark.parametrize("method", shipped().values(), ids=lambda m: m.name)
 def test_numpy_and_numba_agree(method, made):
     known = None
     for problem in made:
@@ -148,7 +145,7 @@ def test_the_comparison_sees_a_small_change():
     assert difference(a, c) > AGREE
 
 
-@pytest.mark.parametrize("method", own_methods(), ids=lambda m: m.name)
+@pytest.mark.parametrize("method", shipped().values(), ids=lambda m: m.name)
 def test_any_array_library(method):
     problem = get_problem("quadratic", n=3, d=5, sigma2=0.1, zeta2_star=0.5)
     options = {"steps": 20, "compressor": "topk(k=2)", "topology": "ring", "measures": ("function_gap", "distance", "grad_norm")}
@@ -229,7 +226,7 @@ def test_the_order_of_the_workers_does_not_matter(engine, monkeypatch):
     ring = get_topology("ring", 4)
     turned = SimpleNamespace(name="turned", n=4, W=ring.W[np.ix_(order, order)])
     runs = {"compressor": "randk(k=2)", "steps": 200, "engine": engine}
-    first = [simulate(m, base, hyper_of(m), topology=ring, **runs) for m in own_methods()]
+    first = [simulate(m, base, hyper_of(m), topology=ring, **runs) for m in shipped().values()]
 
     def draws(n, seed, trial, original=plan.generators):
         workers, shared = original(n, seed, trial)
@@ -238,14 +235,14 @@ def test_the_order_of_the_workers_does_not_matter(engine, monkeypatch):
     unturned = simulate("ef_sgd", Permuted(base, order), {"gamma": 0.05}, **runs)  # other draws: another answer
     for module in (arrays, compiled):
         monkeypatch.setattr(module, "generators", draws)
-    second = [simulate(m, Permuted(base, order), hyper_of(m), topology=turned, **runs) for m in own_methods()]
+    second = [simulate(m, Permuted(base, order), hyper_of(m), topology=turned, **runs) for m in shipped().values()]
     for a, b in zip(first, second, strict=True):
         kinds = get_method(a.settings["method"]).kinds
         for name, v in a.final.items():
             shape = kinds[name].shape(4, 5, 2)
             same = np.take(v, order, axis=1 + shape.index(4)) if 4 in shape else v
             assert np.max(np.abs(same - b.final[name])) <= AGREE * np.max(np.abs(v)), (a.settings["method"], name)
-    assert difference(unturned, first[[m.name for m in own_methods()].index("ef_sgd")]) > AGREE
+    assert difference(unturned, first[list(shipped()).index("ef_sgd")]) > AGREE
 
 
 def plain_dd_ef_sgd(problem, gamma, tau, steps, k):
