@@ -3,6 +3,7 @@
 import csv
 import math
 import re
+import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 
 from verify_rates.pipeline import SUITES, check, check_one, evidence, mutated
 from verify_rates.solvers.method import UsageError
+from verify_rates.store import key
 from verify_rates.theory.claims import Claim, Setting, claims, product
 from verify_rates.verdicts import Check, Verdict, judge, outcome
 from verify_rates.witness import replay, stored
@@ -220,6 +222,14 @@ def test_stored_evidence_is_used_again_and_judged_anew(monkeypatch):
     second = check_one("matcha.1", settings)
     assert not first.cached and second.cached
     assert [c.to_json() | {"seconds": 0} for c in first.checks] == [c.to_json() | {"seconds": 0} for c in second.checks]
+
+
+def test_the_key_of_a_claim_does_not_depend_on_what_has_been_imported(monkeypatch):
+    claim, module = claims()["matcha.1"], claims()["matcha.1"].check.partition(":")[0]
+    __import__(module)
+    loaded = key(claim, suite="quick", seed=0)
+    monkeypatch.delitem(sys.modules, module)
+    assert key(claim, suite="quick", seed=0) == loaded
 
 
 @pytest.mark.parametrize(

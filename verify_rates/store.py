@@ -67,12 +67,12 @@ def _record(value: Any) -> Any:
 
 
 def _functions(claim: Claim) -> dict[str, Any]:
-    """The functions on which the claim rests: its measures, its method's step and rounds, its own check."""
+    """The functions on which the claim rests: its measures, its method's step and rounds, its own check in a user's file."""
     found = {what: f for what, f in (("measure", claim.measure), ("initial", claim.initial)) if callable(f)}
     if claim.method and claim.method in (known := methods()):
         found |= {"step": known[claim.method].step, "rounds": known[claim.method].rounds}
     module, _, name = claim.check.partition(":")
-    if (own := getattr(sys.modules.get(module), name, None)) is not None:
+    if not module.startswith("verify_rates.") and (own := getattr(sys.modules.get(module), name, None)) is not None:
         found["check"] = own
     return found
 
