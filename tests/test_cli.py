@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -547,3 +548,32 @@ def test_verdicts_have_symbols():
     from verify_rates.report import HTML_COLOURS, SYMBOLS
 
     assert set(SYMBOLS) == set(HTML_COLOURS) == set(Verdict)
+
+
+NARROW = """
+import io, sys
+from rich import console
+class Terminal(io.StringIO):
+    def isatty(self): return True
+made = Terminal()
+real = console.Console
+console.Console = lambda **k: real(**k | {"file": made, "force_terminal": True, "width": 80, "no_color": True})
+from verify_rates.cli import main
+try:
+    main(["list", "--kind", sys.argv[1]])
+except SystemExit:
+    print(made.getvalue())
+"""
+
+
+@pytest.mark.parametrize("kind", ["papers", "claims", "methods"])
+def test_nothing_is_cut_on_a_terminal_of_80_columns(kind):
+    from verify_rates.listing import catalogue
+
+    done = subprocess.run([sys.executable, "-c", NARROW, kind], capture_output=True, text=True, check=True)
+    lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
+    assert all(len(line.rstrip()) <= 80 for line in lines.splitlines())
+    plain = "".join(lines.split())
+    for row in catalogue(kind):
+        missing = [v for v in row.values() if str(v) != "-" and "".join(str(v).split()) not in plain]
+        assert not missing

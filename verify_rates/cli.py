@@ -164,17 +164,42 @@ def _print_json(data: Any) -> None:
     click.echo(json.dumps(_plain(data), indent=1, ensure_ascii=False, allow_nan=False))
 
 
+SHORT_CELL, LEAST_TEXT = 20, 24  # cells up to so long are never cut; the longest text of a row gets at least so much room
+
+
 def _print_rows(rows: Sequence[Mapping[str, Any]], title: str = "") -> None:
+    """Rows as a table; as one paragraph a row where a terminal is too narrow for it."""
     from rich import box
+    from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, title=title or None, title_justify="left")
-    for k, name in enumerate(rows[0] if rows else ()):
-        table.add_column(name, no_wrap=k == 0)
+    names = list(rows[0] if rows else ())
+    widest = {name: max(len(str(row[name])) for row in rows) for name in names}
+    console = Console(highlight=False)
+    whole = {name: k == 0 or widest[name] <= SHORT_CELL for k, name in enumerate(names)}
+    least = sum(max(len(name), widest[name] if whole[name] else SHORT_CELL // 2) + 2 for name in names)
+    if console.is_terminal and least + LEAST_TEXT > console.width and len(names) > 2:
+        return _print_paragraphs(console, rows, title)
+    table = Table(box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, title=title or None, title_justify="left")
+    for name in names:
+        table.add_column(name, no_wrap=whole[name], overflow="fold")
     for row in rows:
         table.add_row(*(Text(str(v)) for v in row.values()))
-    _print(table)
+    return _print(table)
+
+
+def _print_paragraphs(console: Any, rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    if title:
+        console.print(Text(title, style="italic"))
+    for row in rows:
+        (_, first), *others = row.items()
+        *told, (_, last) = others
+        console.print(Text(str(first), style="bold"), Text("; ".join(f"{k} {v}" for k, v in told if v != "-")))
+        console.print(Padding(Text(str(last)), (0, 0, 0, 4)))
 
 
 def _print_facts(facts: Mapping[str, Any]) -> None:
