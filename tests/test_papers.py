@@ -9,7 +9,7 @@ import pytest
 from verify_rates import listing
 from verify_rates.listing import catalogue
 from verify_rates.solvers.method import UsageError
-from verify_rates.theory.claims import Paper
+from verify_rates.theory.claims import Paper, claims
 
 INDEX = Path(__file__).resolve().parents[1].parent / "shared" / "papers" / "README.md"
 
@@ -58,3 +58,28 @@ def test_a_file_without_its_paper_is_one_sentence(monkeypatch):
 def test_a_paper_needs_a_title_and_a_kind(given):
     with pytest.raises(UsageError, match="title and a kind"):
         Paper(**{"title": "x", "kind": "y", **given})
+
+
+NUMBERED = re.compile(r"^\d+\. `(\w+\.\d+)` \(provenance: ((?:[^()]|\([^()]*\))*)\)", re.M)
+
+
+def numbered():
+    return [(slug, given) for f in sorted(INDEX.parent.glob("*.md")) for slug, given in NUMBERED.findall(f.read_text())]
+
+
+def uncovered(printed, known):
+    return [i for i, _ in printed if not any(k == i or k.startswith(f"{i}.") for k in known)]
+
+
+@pytest.mark.skipif(not INDEX.exists(), reason="the papers' facts are not beside this checkout")
+def test_every_numbered_claim_of_every_paper_is_covered():
+    printed, known = numbered(), claims()
+    assert len(printed) == 281
+    assert not uncovered(printed, known)
+    assert uncovered(printed, set(known) - {"cocoa.3"}) == ["cocoa.3"]
+
+
+@pytest.mark.skipif(not INDEX.exists(), reason="the papers' facts are not beside this checkout")
+def test_no_claim_is_given_a_better_provenance_than_its_file_gives():
+    known = claims()
+    assert not [i for i, given in numbered() if i in known and known[i].provenance not in given]
