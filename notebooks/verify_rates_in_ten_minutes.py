@@ -23,7 +23,6 @@ from typing import NamedTuple
 import numpy as np
 
 import verify_rates as vr
-from verify_rates.witness import stored
 
 # %% [markdown]
 # ## 1. Write a method
@@ -199,7 +198,7 @@ refuted
 # claimed. It is plain data, it is stored, and it runs again.
 
 # %%
-again = vr.replay(stored("ef_ball.2", refuted["ef_ball.2"].witness))
+again = refuted["ef_ball.2"].replay()
 assert again.reproduced and again.value > again.bound
 print(again.sentence)
 

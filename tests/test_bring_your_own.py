@@ -159,7 +159,7 @@ def test_every_command_knows_the_names():
 
 def test_a_witness_of_the_example_replays(theory, tmp_path):
     run("check", "own.2", "--from", FILE, "--jobs", "1", "--witness-dir", tmp_path / "kept")
-    again = process("replay", tmp_path / "kept" / "own.2.json")
+    again = process("replay", tmp_path / "kept" / "own.2.json", "--from", FILE)
     assert again.returncode == 0 and "reproduced" in again.stdout, again.stderr
 
 

@@ -48,7 +48,7 @@ def test_tight_claims_are_exact_and_break_at_a_thousandth(results, claim_id):
     assert mutated(result, 1.001).verdict in PROVED
     broken = mutated(result, 0.999)
     assert broken.verdict is Verdict.REFUTED and broken.witness is not None
-    again = replay(stored(claim_id, {**broken.witness, "bound": 0.999 * broken.witness["bound"]}))
+    again = replay(stored(claim_id, broken.witness))
     assert again.reproduced, again.sentence
 
 
@@ -149,10 +149,10 @@ def test_a_false_claim_is_refuted_with_a_witness_that_replays():
     claim = _gd("L/(4*N + 3)*V0", grid=product(L=1, N=2))
     checks = evidence(claim, SUITES["quick"])
     assert judge(claim, checks) is Verdict.REFUTED
-    found = replay(stored("x.1", checks[0].witness))
+    found = replay(stored("x.1", checks[0].witness), claim)
     assert found.reproduced and found.value > found.bound
     damaged = {**checks[0].witness, "value": 2 * checks[0].witness["value"]}
-    assert not replay(stored("x.1", damaged)).reproduced
+    assert not replay(stored("x.1", damaged), claim).reproduced
 
 
 def test_a_false_claim_is_refuted_by_runs_and_by_search():
@@ -161,7 +161,7 @@ def test_a_false_claim_is_refuted_by_runs_and_by_search():
     searched = _gd("L/(4*N + 3)*V0", runs=({"problem": {"name": "quadratic"}, "N": 9},), families=("huber",))
     checks = evidence(searched, SUITES["quick"])
     assert outcome(checks[0]) is Verdict.CONSISTENT and outcome(checks[-1]) is Verdict.REFUTED
-    assert replay(stored("x.1", checks[-1].witness)).reproduced
+    assert replay(stored("x.1", checks[-1].witness), searched).reproduced
 
 
 def test_a_false_claim_on_means_is_refuted_on_fresh_seeds():

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 import jsonschema
 import pytest
 from click.testing import CliRunner
+from shipped import shipped
 
 from verify_rates import pipeline
 from verify_rates.arguments import hyper, number, split
@@ -69,7 +70,8 @@ def files(tmp_path, monkeypatch):
         "witness.json": "{",
         "otherjson.json": '{"a": 1}',
         "newer.json": '{"schema_version": 99, "claim": "a", "kind": "run", "value": 1, "bound": 1, "relation": "<="}',
-        "damaged.json": '{"schema_version": 1, "claim": "a", "kind": "run", "value": 1, "bound": 1, "relation": "<=", "recipe": {}}',
+        "unknown.json": '{"schema_version": 2, "claim": "a.9", "kind": "run", "value": 1, "bound": 1, "relation": "<="}',
+        "damaged.json": '{"schema_version": 2, "claim": "rates.1", "kind": "run", "value": 1, "bound": 1, "relation": "<=", "recipe": {}}',
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="latin-1")
@@ -116,6 +118,7 @@ BAD = {
     "witness corrupted": (("replay", "witness.json"), "not valid JSON"),
     "witness of other content": (("replay", "otherjson.json"), "it needs the keys"),
     "witness of another version": (("replay", "newer.json"), "schema_version 99"),
+    "witness of an unknown claim": (("replay", "unknown.json"), "no file read here"),
     "witness damaged": (("replay", "damaged.json"), "damaged"),
     "witness not named": (("replay",), "Missing argument"),
     "unknown kind": (("list", "--kind", "method"), "did you mean 'methods'"),
@@ -574,6 +577,6 @@ def test_nothing_is_cut_on_a_terminal_of_80_columns(kind):
     lines = re.sub(r"\x1b\[[0-9;]*m", "", done.stdout)
     assert all(len(line.rstrip()) <= 80 for line in lines.splitlines())
     plain = "".join(lines.split())
-    for row in catalogue(kind):
+    for row in [r for r in catalogue(kind) if kind != "methods" or r["name"] in shipped()]:
         missing = [v for v in row.values() if str(v) != "-" and "".join(str(v).split()) not in plain]
         assert not missing

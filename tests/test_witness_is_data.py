@@ -1,5 +1,6 @@
 """A witness file is data: it calls nothing that no claim names, and its bound is its check's; what verdicts rest on is in the key."""
 
+import json
 import os
 import subprocess
 import sys
@@ -7,10 +8,12 @@ import sys
 import numpy as np
 import pytest
 
+import verify_rates as vr
 from verify_rates.pipeline import check
 from verify_rates.solvers.method import UsageError
 from verify_rates.store import key
-from verify_rates.theory.claims import Claim, claims
+from verify_rates.theory.claims import Claim, Setting, claims, product
+from verify_rates.theory.worst_case.instance import Instance
 from verify_rates.userfile import local_sources
 from verify_rates.witness import formula, replay, stored
 
@@ -18,32 +21,121 @@ BASE = {"value": 1.0, "bound": 0.5, "relation": "<="}
 
 
 @pytest.mark.parametrize("path", ["os:mkdir", "verify_rates.store:write_atomically"])
-def test_a_formula_that_is_no_claims_check_is_not_called(path, tmp_path):
+def test_a_formula_that_is_not_the_claims_check_is_not_called(path, tmp_path):
     made = {**BASE, "kind": "formula", "check": path, "parameters": {"path": str(tmp_path / "made"), "text": ""}}
-    if path == "os:mkdir":
-        del made["parameters"]["text"]
-    with pytest.raises(UsageError, match="no claim's"):
-        replay(stored("x.1", made))
+    with pytest.raises(UsageError, match="not that of the claim"):
+        replay(stored("matcha.1", made))
     assert not (tmp_path / "made").exists()
 
 
-@pytest.mark.parametrize("kind", ["run", "worst case"])
-def test_a_measure_from_an_unread_module_is_not_imported(kind, tmp_path, monkeypatch):
-    (tmp_path / "trap.py").write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
-    monkeypatch.syspath_prepend(str(tmp_path))
-    recipe = {"method": "gd", "measure": "trap:measure", "initial": None}
-    with pytest.raises(UsageError, match="no file read here"):
-        replay(stored("x.1", {**BASE, "kind": kind, "recipe": recipe, "instance": {}}))
+def test_the_file_that_a_witness_names_is_not_run(tmp_path):
+    trap = tmp_path / "trap.py"
+    trap.write_text(f"open({str(tmp_path / 'sprung')!r}, 'w')\n")
+    with pytest.raises(UsageError, match=r"give its file \(.*trap.py\) by --from"):
+        replay(stored("trap.1", {**BASE, "kind": "run"}, str(trap)))
     assert not (tmp_path / "sprung").exists()
 
 
-def test_a_formula_with_another_bound_is_not_reproduced():
+def test_a_formula_with_another_bound_or_elsewhere_is_not_reproduced():
     claim = claims()["matcha.1"]
     found = formula(claim.check, claim.grid[0])
     made = {"kind": "formula", "check": claim.check, "parameters": dict(claim.grid[0]), "value": found.lower, "relation": found.relation}
     assert not replay(stored("matcha.1", {**made, "bound": found.bound})).reproduced
     with pytest.raises(UsageError, match="another bound"):
         replay(stored("matcha.1", {**made, "bound": found.lower - 1.0}))
+    with pytest.raises(UsageError, match="not checked"):
+        replay(stored("matcha.1", {**made, "parameters": {**made["parameters"], "seed": 10**6}, "bound": found.bound}))
+
+
+# --- a witness is compared with its claim ----------------------------------------------------------------------------
+
+
+def _false(**options):
+    return Claim("x.1", "x", method="gd", measure="function_gap", lets={"gamma": "1/L"}, source="derived", **options)
+
+
+BY_RUNS = _false(bound="L/(100*N)*V0", runs=({"problem": {"name": "huber", "c": 0.05}, "N": 9},))
+BY_WORST_CASE = _false(bound="L/(4*N + 3)*V0", grid=product(L=1, N=2))
+NOISY = Claim(
+    "x.2",
+    "x",
+    method="gd",
+    measure="function_gap",
+    bound="gamma**2*sigma2/n/40",
+    lets={"gamma": "1/L"},
+    setting=Setting(noise=True),
+    runs=({"problem": {"name": "quadratic", "n": 2, "sigma2": 1.0}, "N": 1},),
+    source="derived",
+)
+
+
+def witness_of(claim):
+    result = check([claim], jobs=1).results[0]
+    assert result.replay().reproduced, result.message
+    return json.loads(json.dumps(stored(claim.id, result.witness)))
+
+
+def _within(path, value):
+    def change(made):
+        *parents, last = path
+        place = made
+        for key_ in parents:
+            place = place[key_]
+        place[last] = value(place[last]) if callable(value) else value
+
+    return change
+
+
+def half(v):
+    return 0.5 * v
+
+
+def tripled(parts):
+    return [[3 * v for v in part] for part in parts]
+
+
+TAMPERED = {
+    "run: bound": (BY_RUNS, _within(["bound"], half), "another bound"),
+    "run: bound and factor": (BY_RUNS, _within(["factor"], 0.0), "factor must be"),
+    "run: steps": (BY_RUNS, _within(["point", "N"], 5), "another bound"),
+    "run: another problem": (BY_RUNS, _within(["point", "problem"], {"name": "one_minus_cos"}), "lies outside of the claim"),
+    "run: a letter": (BY_RUNS, _within(["point"], lambda p: p | {"L": 0.1}), "must not set L"),
+    "run: noise": (BY_RUNS, _within(["point", "problem"], {"name": "quadratic", "sigma2": 1.0}), "lies outside of the claim"),
+    "run: relation": (BY_RUNS, _within(["relation"], ">="), "another relation"),
+    "run: trials": (NOISY, _within(["trials"], -3), "whole numbers"),
+    "worst case: bound": (BY_WORST_CASE, _within(["bound"], half), "another bound"),
+    "worst case: point": (BY_WORST_CASE, _within(["point", "N"], 3), "its steps is 2, not 3"),
+    "worst case: step size": (BY_WORST_CASE, _within(["instance", "statement", "hyper", "gamma"], 1.9), "its hyper is"),
+    "worst case: class": (BY_WORST_CASE, _within(["instance", "statement", "L"], 2.0), "its L is 2.0, not 1.0"),
+    "worst case: start": (BY_WORST_CASE, _within(["instance", "statement", "start"], "free"), "its start is"),
+    "worst case: first point": (
+        BY_WORST_CASE,
+        _within(["instance", "start", "x"], lambda x: [[3 * v for v in p] for p in x]),
+        "gradient where",
+    ),
+}
+
+
+@pytest.mark.parametrize(("claim", "change", "words"), TAMPERED.values(), ids=TAMPERED)
+def test_a_witness_that_is_not_the_claims_is_refused(claim, change, words):
+    made = witness_of(claim)
+    change(made)
+    with pytest.raises(UsageError, match=words):
+        replay(made, claim)
+
+
+def test_a_sample_too_small_to_refute_is_not_reproduced():
+    made = witness_of(NOISY)
+    few = {**made, "trials": 2}
+    assert not replay({**few, "value": replay(few, NOISY).value}, NOISY).reproduced
+
+
+def test_memories_of_a_standard_start_are_zero():
+    found = vr.worst_case("ef_sgd", {"gamma": 0.2}, steps=1, mu=0.1, n=1, compressor={"delta": 0.5}, start="free", initial="ef_lyapunov")
+    assert found.instance.replay() == pytest.approx(found.lower)
+    data = found.instance.to_dict()
+    with pytest.raises(UsageError, match="does not start as a run starts"):
+        Instance.from_dict({**data, "statement": {**data["statement"], "start": "standard"}}).replay()
 
 
 def write(path, entry):

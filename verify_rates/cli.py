@@ -297,12 +297,14 @@ def _keep_witnesses(report: Any, folder: str | None, files: Sequence[str]) -> No
     for r in report.results:
         if r.verdict is Verdict.REFUTED and r.witness:
             path = (Path(folder) if folder else cache_folder() / "witnesses") / f"{_file_name(r.claim.id)}.json"
-            made = stored(r.claim.id, r.witness, owners.get(r.claim.id, ""))
+            source = owners.get(r.claim.id, "")
+            made = stored(r.claim.id, r.witness, source)
             try:
                 write_atomically(path, json.dumps(_plain(made), indent=1) + "\n")
             except OSError as e:
                 raise UsageError(f"cannot write the witness {str(path)!r}: {e.strerror or e}.") from None
-            say(f"{r.claim.id} is refuted; replay it with: verify-rates replay {path}")
+            given = f" --from {source}" if source else ""
+            say(f"{r.claim.id} is refuted; replay it with: verify-rates replay {path}{given}")
 
 
 def _file_name(claim_id: str) -> str:
@@ -318,7 +320,7 @@ def _file_name(claim_id: str) -> str:
 @FROM
 @AS_JSON
 def replay(file, files, as_json):
-    """Run the witness of a refuted claim again.
+    """Run the witness of a refuted claim again; the claim of a file of yours needs that file by --from.
 
     Exits with 0 when the violation is reproduced and with 1 when it is not.
     """

@@ -11,7 +11,7 @@ from verify_rates.runs import NotApplicable, bound_at, define, hyper_of, measure
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.claims import Claim, Point
-from verify_rates.verdicts import RTOL_SDP, Check, Verdict, outcome
+from verify_rates.verdicts import RTOL_RUN, RTOL_SDP, Check, Verdict, outcome
 
 # Letters that start at 1 in a worst case: the initial condition is "this measure is at most 1".
 STARTS_AT_ONE = {"distance": "R2", "function_gap": "F0", "grad_norm": "G0"}
@@ -39,7 +39,6 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
     except Unsupported as why:
         return replace(nothing, status=f"not supported: {why}", message=str(why))
     kind = KIND if _covers(claim, found, problem["n"]) else PART
-    recipe = {"method": claim.method, "measure": measure_path(claim.measure), "initial": measure_path(claim.initial)}
     status = "ok" if found.ok and found.rigorous else "not verified" if found.ok else f"{found.status}: {found.message}"
     ends = f"{'exact worst case' if found.exact else 'upper bound'} in [{found.lower:.9g}, {found.upper:.9g}]"
     check = Check(
@@ -60,8 +59,8 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
         return check
     if status == "ok" and outcome(check) is Verdict.HOLDS:
         check = _certified(check, claim, values, bound)
-    witness = {"kind": KIND, "recipe": recipe, "instance": found.instance.to_dict(), "value": found.lower, "bound": bound}
-    return _replayed(replace(check, witness={**witness, "relation": claim.relation}))
+    witness = {"kind": KIND, "point": dict(point), "instance": found.instance.to_dict(), "value": found.lower, "bound": bound}
+    return _replayed(claim, replace(check, witness={**witness, "relation": claim.relation}))
 
 
 def _values(claim: Claim, point: Point) -> dict[str, Any]:
@@ -129,25 +128,46 @@ def _problem(claim: Claim, values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _replayed(check: Check) -> Check:
+def _replayed(claim: Claim, check: Check) -> Check:
     """The check with its witness run once: an instance that does not reach its value is no evidence of the lower end."""
     assert check.witness is not None
     try:
-        reached = replay_instance(check.witness["recipe"], check.witness["instance"])
+        reached, _ = replay_instance(claim, check.witness["point"], check.witness["instance"])
     except UsageError as error:
         return replace(check, lower=-math.inf, witness=None, message=f"{check.message}; the instance does not replay ({error})")
     lower = min(check.lower, reached)
     return replace(check, lower=lower, witness={**check.witness, "value": lower})
 
 
-def replay_instance(recipe: Mapping[str, Any], instance: Mapping[str, Any]) -> float:
-    """Run the step function on a recorded worst-case instance; the measure that it reaches."""
-    from verify_rates.theory.worst_case.instance import Instance
+def replay_instance(claim: Claim, point: Point, instance: Mapping[str, Any]) -> tuple[float, float]:
+    """Run the claim's method on a recorded worst-case instance: the measure that it reaches, and the claim's bound there.
 
-    initial = recipe["initial"]
+    UsageError where the instance is of another problem than the claim's at that point, or violates an assumption.
+    """
+    from verify_rates.theory.worst_case.instance import Instance
+    from verify_rates.theory.worst_case.solve import statement_of
+
+    values = _values(claim, point)
+    recorded = Instance.from_dict(dict(instance))
+    wanted = statement_of(claim.method, hyper_of(claim, values), **_problem(claim, values))
+    for name, value in wanted.items():
+        if not _same(recorded.statement.get(name), value):
+            found = recorded.statement.get(name)
+            raise UsageError(f"the instance is of another problem than {claim.id} there: its {name} is {found!r}, not {value!r}.")
     made = replace(
-        Instance.from_dict(dict(instance)),
-        measure=measure_from(recipe["measure"]),
-        initial=initial if initial == "gap_to_last" else measure_from(initial),
+        recorded,
+        measure=measure_from(measure_path(claim.measure)),
+        initial=claim.initial if claim.initial == "gap_to_last" else measure_from(measure_path(claim.initial)),
     )
-    return made.replay(recipe["method"])
+    return made.replay(claim.method), bound_at(claim, values)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Equal plain data, numbers to the rounding of a fraction written as a float."""
+    if isinstance(b, dict):
+        return isinstance(a, dict) and a.keys() == b.keys() and all(_same(a[k], v) for k, v in b.items())
+    if isinstance(b, list):
+        return isinstance(a, list) and len(a) == len(b) and all(map(_same, a, b))
+    if isinstance(b, float) and isinstance(a, (int, float)):
+        return math.isclose(a, b, rel_tol=RTOL_RUN)
+    return type(a) is type(b) and a == b

@@ -18,7 +18,7 @@ from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.solvers.own import blamed
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.claims import Claim, claims
-from verify_rates.verdicts import LEVEL, Check, Result, Verdict, judge
+from verify_rates.verdicts import Check, Result, Verdict, judge
 
 Progress = Callable[[dict[str, Any]], None]
 
@@ -185,20 +185,19 @@ def _examined(claim: Claim, settings: dict[str, Any]) -> Result:
 def evidence(claim: Claim, suite: Suite, seed: int = 0, data: str | Path | None = None) -> list[Check]:
     """All checks of a claim: worst cases on its grid, runs, searches, or its own check."""
     if claim.check:
-        return [_formula(claim, point) for point in claim.grid]
+        return [check_formula(claim, point) for point in claim.grid]
     from verify_rates.exact import check_worst_case
     from verify_rates.runs import check_moments, check_run, with_data
     from verify_rates.search import check_family
 
-    level = LEVEL / max(1, len(claim.runs) + len(claim.families))
     found = [check_worst_case(claim, point) for point in claim.grid]
-    found += [check_run(claim, with_data(point, data), seed=seed, trials=suite.trials, level=level) for point in claim.runs]
+    found += [check_run(claim, with_data(point, data), seed=seed, trials=suite.trials) for point in claim.runs]
     found += [c for c in (check_moments(claim, point, seed=seed) for point in claim.runs) if c is not None]
-    found += [check_family(claim, family, seed=seed, trials=suite.trials, budget=suite.searches, level=level) for family in claim.families]
+    found += [check_family(claim, family, seed=seed, trials=suite.trials, budget=suite.searches) for family in claim.families]
     return found
 
 
-def _formula(claim: Claim, point: Any) -> Check:
+def check_formula(claim: Claim, point: Any) -> Check:
     from verify_rates.witness import formula
 
     began = time.perf_counter()
@@ -243,5 +242,10 @@ def _message(claim: Claim, checks: list[Check]) -> str:
 def mutated(result: Result, factor: float) -> Result:
     """The same evidence judged with the bound multiplied by ``factor``; nothing is computed again."""
     verdict = judge(result.claim, result.checks, factor)
-    checks = [c if c.bound is None else replace(c, bound=c.bound * factor, evidence_against=None) for c in result.checks]
+    checks = [c if c.bound is None else _scaled(c, c.bound * factor, factor) for c in result.checks]
     return replace(result, verdict=verdict, checks=checks, message=f"bound times {factor:g}: {verdict.sentence}")
+
+
+def _scaled(check: Check, bound: float, factor: float) -> Check:
+    witness = check.witness and {**check.witness, "bound": bound, "factor": factor}
+    return replace(check, bound=bound, evidence_against=None, witness=witness)

@@ -13,7 +13,7 @@ from verify_rates.runs import NotApplicable, bound_at, broken, check_run, execut
 from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.theory.claims import Claim, Point
 from verify_rates.trust import Broken
-from verify_rates.verdicts import LEVEL, Check
+from verify_rates.verdicts import Check
 
 # Ranges of what is searched, in logarithms; positions are of size 1 and L is 1, which units allow.
 FAMILIES: dict[str, dict[str, tuple[float, float]]] = {
@@ -29,7 +29,7 @@ DIMENSION = 8  # where a compressor has something to choose from
 STEPS = 60  # longer runs only approach the stationary state
 
 
-def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: int, level: float = LEVEL) -> Check:
+def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: int) -> Check:
     """Search a family of instances for the largest measured/bound, then measure the best one on fresh seeds.
 
     Half of the budget draws at random, half refines the best found, in the logarithms of the parameters.
@@ -55,7 +55,7 @@ def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: i
         return Check(
             "search", {"family": family}, None, math.nan, math.nan, claim.relation, status="not applicable", message="no instance applies"
         )
-    found = check_run(claim, best, seed=seed + 1, trials=trials, kind="search", level=level)
+    found = check_run(claim, best, seed=seed + 1, trials=trials, kind="search")
     return replace(found, message=f"best of {budget} instances of {family}: {found.message}")
 
 

@@ -7,6 +7,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from verify_rates.solvers.method import UsageError
 from verify_rates.theory.claims import Claim
 from verify_rates.trust import BROKEN
 
@@ -119,6 +120,14 @@ class Result:
     def as_expected(self) -> bool:
         met = {"holds": (Verdict.CERTIFIED, Verdict.HOLDS, Verdict.CONSISTENT), "fails": (Verdict.REFUTED,)}[self.claim.expect]
         return self.verdict in met or self.verdict in (Verdict.INCONCLUSIVE, Verdict.NOT_CHECKABLE)
+
+    def replay(self) -> Any:
+        """The witness of a refuted claim run again, a :class:`verify_rates.witness.Replay`; UsageError where there is none."""
+        from verify_rates.witness import replay, stored
+
+        if self.witness is None:
+            raise UsageError(f"{self.claim.id} has no witness to replay: it is {self.verdict.value}.")
+        return replay(stored(self.claim.id, self.witness), self.claim)
 
     @property
     def witness(self) -> dict[str, Any] | None:

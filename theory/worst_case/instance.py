@@ -72,6 +72,8 @@ class Instance:
         method = get_method(method or self.statement["method"])
         if set(self.start) != set(method.kinds):
             raise UsageError(f"this instance belongs to another method than {method.name}: the fields of the state differ.")
+        if self.statement["start"] == "standard":
+            self._check_start(method)
         world = ReplayWorld(self, self.workers(n))
         world.verify()
         hyper = method.hypers(**self.statement["hyper"])
@@ -82,6 +84,19 @@ class Instance:
             total += float(weight) * float(taken(take, measure, states, world, hyper, min))
         world.check_initial(self.initial or self.statement["initial"], states, hyper)
         return total
+
+    def _check_start(self, method: Method) -> None:
+        """Iterates at one point, everything else zero, as a run starts; UsageError otherwise."""
+
+        def vectors(value: Any, kind: Kind) -> list[Any]:
+            return [np.concatenate([np.asarray(part, float) for part in v]) for v in (value if kind.is_queue else [value])]
+
+        given = {k: vectors(v, method.kinds[k]) for k, v in self.start.items()}
+        x0 = given[method.start[0]][0]
+        wanted = {k: x0 if k in method.start else 0 * x0 for k in given}
+        own = any(np.any(np.asarray(self.start[k][1])) for k in method.start)
+        if own or any(v.shape != x0.shape or np.any(v != wanted[k]) for k, several in given.items() for v in several):
+            raise UsageError("the recorded instance does not start as a run starts: iterates at one point, everything else zero.")
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -452,6 +453,15 @@ def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | N
     if not -1 <= low <= high <= 1:
         raise UsageError("eigenvalues of a mixing matrix lie in [-1, 1], the smaller first.")
     return (low, high), n
+
+
+def statement_of(method: str | Method, hyper: dict[str, Any], *, steps: int, L: Any, n: int | str, **options: Any) -> dict[str, Any]:
+    """The problem that :func:`worst_case` solves for these arguments as plain data, as an :class:`Instance` has it; nothing is solved."""
+    given = {name: p.default for name, p in inspect.signature(worst_case).parameters.items() if p.kind is p.KEYWORD_ONLY} | options
+    setting = setting_of(given["functions"], L, given["mu"], n, given["compressor"], given["d"], given["mixing"], given["zeta2_star"])
+    method = get_method(method)
+    rest = (given[k] for k in ("initial", "initial_value", "measure", "take", "start"))
+    return _statement(method, exact_hypers(method, hyper), steps, setting, *rest)
 
 
 def _statement(
