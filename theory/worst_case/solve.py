@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import inspect
 import math
 import time
 from collections.abc import Callable, Iterator
@@ -455,13 +454,25 @@ def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | N
     return (low, high), n
 
 
-def statement_of(method: str | Method, hyper: dict[str, Any], *, steps: int, L: Any, n: int | str, **options: Any) -> dict[str, Any]:
+def statement_of(
+    method: str | Method,
+    hyper: dict[str, Any],
+    *,
+    steps: int,
+    functions: str,
+    L: Any,
+    mu: Any,
+    n: int | str,
+    compressor: Any,
+    zeta2_star: Any,
+    initial: Any,
+    measure: Any,
+    take: str,
+    start: str,
+) -> dict[str, Any]:
     """The problem that :func:`worst_case` solves for these arguments as plain data, as an :class:`Instance` has it; nothing is solved."""
-    given = {name: p.default for name, p in inspect.signature(worst_case).parameters.items() if p.kind is p.KEYWORD_ONLY} | options
-    setting = setting_of(given["functions"], L, given["mu"], n, given["compressor"], given["d"], given["mixing"], given["zeta2_star"])
-    method = get_method(method)
-    rest = (given[k] for k in ("initial", "initial_value", "measure", "take", "start"))
-    return _statement(method, exact_hypers(method, hyper), steps, setting, *rest)
+    method, setting = get_method(method), setting_of(functions, L, mu, n, compressor, None, None, zeta2_star)
+    return _statement(method, exact_hypers(method, hyper), steps, setting, initial, 1.0, measure, take, start)
 
 
 def _statement(
