@@ -88,6 +88,21 @@ class KindWorld(World):
     def prox(self, v, gamma):
         return self._note("prox", v, None, None)
 
+    def grad_of(self, x, of):
+        return self._note("grad_of", x, Kind.SHARED, None)
+
+    def prox_of(self, v, gamma, of, error):
+        return self._note("prox_of", v, None if not of else Kind.SHARED, None)
+
+    def implicit(self, v, a, weights):
+        return self._note("implicit", v, Kind.SHARED, None)
+
+    def line_search(self, x, directions):
+        for v in directions:
+            if not (isinstance(v, Token) and v.kind in (Kind.SHARED, Kind.SHARED_QUEUE)):
+                raise UsageError("line_search(w, x, ...) takes shared vectors, or queues of them, as directions.")
+        return self._note("line_search", x, Kind.SHARED, None)
+
     def clip(self, v, c):
         return self._note("clip", v, None, None)
 

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 NONLINEAR = "it has no quadratic or linear description"
+ALONE = "there is one function (of every worker), exactly known, and no second one with a name"
 
 
 class Unsupported(Exception):
@@ -131,6 +132,21 @@ class World:
     def prox(self, v: Any, gamma: Any) -> Any:
         return self.refuse("prox", "the functions are known through their gradients alone")
 
+    def grad_of(self, x: Any, of: Any) -> Any:
+        return self.refuse("grad_of", ALONE)
+
+    def prox_of(self, v: Any, gamma: Any, of: Any, error: Any) -> Any:
+        return self.refuse("prox_of", ALONE)
+
+    def implicit(self, v: Any, a: Any, weights: Any) -> Any:
+        return self.refuse("implicit", "the functions are known through their gradients alone")
+
+    def line_search(self, x: Any, directions: Any) -> Any:
+        return self.refuse("line_search", "the functions are known through their gradients alone")
+
+    def gap_of(self, x: Any, of: Any) -> Any:
+        return self.refuse("gap_of", ALONE)
+
     def flip(self, v: Any, count: Any, p: Any) -> Any:
         return self.refuse("flip", "the workers are not alike")
 
@@ -152,6 +168,9 @@ class World:
     def sqnorm(self, v: Any) -> Any:
         return self.refuse("sqnorm")
 
+    def inner(self, a: Any, b: Any) -> Any:
+        return (self.sqnorm(a + b) - self.sqnorm(a - b)) / 4
+
     def consensus(self, x: Any) -> Any:
         return self.refuse("consensus")
 
@@ -159,9 +178,12 @@ class World:
 # --- words of a step -------------------------------------------------------------------------------------------------
 
 
-def grad(w, x):
-    """Every worker's (stochastic) gradient, ``(n, d)``, at a shared point or at each worker's own point."""
-    return w.grad(x)
+def grad(w, x, of=""):
+    """Every worker's (stochastic) gradient, ``(n, d)``, at a shared point or at each worker's own point.
+
+    ``of`` names another function, which all workers share: its (sub)gradient at a shared point, ``(d,)``.
+    """
+    return w.grad_of(x, of) if of else w.grad(x)
 
 
 def mean(w, v):
@@ -199,9 +221,30 @@ def sign(w, v):
     return w.sign(v)
 
 
-def prox(w, v, gamma):
-    """Proximal step of the functions (resolvent of an operator): the x with ``x = v - gamma g(x)``."""
-    return w.prox(v, gamma)
+def prox(w, v, gamma, of="", error=0.0):
+    """Proximal step of the functions (resolvent of an operator): the x with ``x = v - gamma g(x)``.
+
+    ``of`` names another function, which all workers share; ``error`` is the largest ``||x - v + gamma g(x)||`` over ``||x - v||``.
+    """
+    return w.prox_of(v, gamma, of, error) if of or error else w.prox(v, gamma)
+
+
+def implicit(w, v, a, weights):
+    """A shared x with ``a x + sum_k weights[k] g_k(x) = v``, over functions k by name: mirror, Bregman and proximal steps."""
+    return w.implicit(v, a, weights)
+
+
+def lmo(w, g, of):
+    """Linear minimisation: a point of the set (the named indicator function) with the least ``<g, x>``."""
+    return w.implicit(-1 * g, 0, {of: 1})
+
+
+def line_search(w, x, *directions):
+    """Exact line or subspace search: a minimiser of f over the shared point x plus all combinations of the directions.
+
+    A direction is a shared vector, or a queue of them.
+    """
+    return w.line_search(x, directions)
 
 
 def clip(w, v, c):
@@ -302,14 +345,19 @@ def optimum(w):
     return w.optimum()
 
 
-def gap(w, x):
-    """``f(x) - f*`` at a shared point, ``f = mean_i f_i``."""
-    return w.gap(x)
+def gap(w, x, of=""):
+    """``f(x) - f*`` at a shared point, ``f = mean_i f_i`` plus what else x* minimises; ``of`` one function alone, against x*."""
+    return w.gap_of(x, of) if of else w.gap(x)
 
 
 def sqnorm(w, v):
     """Squared Euclidean norm of a shared vector; of a per-worker one the mean over workers of ``||v_i||^2``."""
     return w.sqnorm(v)
+
+
+def inner(w, a, b):
+    """Inner product of two vectors of one kind; of per-worker ones the mean over workers of ``<a_i, b_i>``."""
+    return w.inner(a, b)
 
 
 def consensus(w, x):
@@ -332,6 +380,8 @@ STEP_WORDS: tuple[Callable[..., Any], ...] = (
     each,
     flip,
 )
-STEP_WORDS += (prox, sign, clip, rescale, masked, sqrt, log, times, divide, outside, coordinate_mean, dct, idct, orthogonalise)
-MEASURE_WORDS = (optimum, gap, sqnorm, consensus)
+STEP_WORDS += (prox, implicit, lmo, line_search, sign, clip, rescale, masked, sqrt, log, times, divide, outside)
+STEP_WORDS += (coordinate_mean, dct, idct, orthogonalise)
+OF_WORST_CASES = ("prox", "prox_of", "grad_of", "implicit", "line_search")  # no run gives them a meaning yet
+MEASURE_WORDS = (optimum, gap, sqnorm, inner, consensus)
 WORDS = {f.__name__: f for f in STEP_WORDS + MEASURE_WORDS}

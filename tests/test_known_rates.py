@@ -12,14 +12,31 @@ import pytest
 import sympy
 
 from verify_rates.solvers.method import Method
-from verify_rates.solvers.words import PerWorker, Shared, grad, mean, optimum, prox, spread, sqnorm
+from verify_rates.solvers.words import (
+    PerWorker,
+    Shared,
+    SharedQueue,
+    delay,
+    gap,
+    grad,
+    implicit,
+    inner,
+    line_search,
+    lmo,
+    mean,
+    optimum,
+    prox,
+    spread,
+    sqnorm,
+)
 from verify_rates.theory.contraction import contraction
-from verify_rates.theory.worst_case.solve import worst_case
+from verify_rates.theory.worst_case.solve import Fall, worst_case
 
 TABLE = Path(__file__).parents[2] / "shared" / "known_rates.csv"
 RTOL = 1e-6  # tight rows
-FOUR_DIGITS = 1e-3  # the row that is given to four digits (278/10000 with an error of half a digit in the last place: 1.8e-3 at most)
+HALF_A_DIGIT = 5e-5  # the row that is given to four digits
 ROUNDING = 1e-12  # of a formula evaluated in double precision
+LEAST_LOOSE = 1e-3  # the row said to be nearly tight
 MOST_LOOSE = 0.995  # a row said to be loose is at least this much above the worst case
 
 
@@ -113,6 +130,114 @@ def _each_alone(s, w, h, t):
 def _remembering(s, w, h, t):
     g = mean(w, grad(w, s.x))
     return Two(x=s.x - h.gamma * g, y=g)
+
+
+class Searching(NamedTuple):
+    x: Shared
+    d: SharedQueue
+
+
+class Nothing(NamedTuple):
+    pass
+
+
+class Memory(NamedTuple):
+    tau: int
+
+
+class Inexact(NamedTuple):
+    gamma: float
+    sigma: float
+
+
+class Drawn(NamedTuple):
+    x: PerWorker  # what becomes of y when the worker's function is drawn
+    y: Shared
+    p: PerWorker  # every function's entry in the table
+    q: PerWorker  # what a drawn entry becomes
+
+
+def _line_search(s, w, h, t):
+    return One(x=line_search(w, s.x, mean(w, grad(w, s.x))))
+
+
+def _subspace_search(s, w, h, t):
+    d, _ = delay(w, s.d, mean(w, grad(w, s.x)))
+    x = line_search(w, s.x, d)
+    d, _ = delay(w, d, x - s.x)
+    return Searching(x=x, d=d)
+
+
+def _proximal_gradient(s, w, h, t):
+    return One(x=prox(w, s.x - h.gamma * mean(w, grad(w, s.x)), h.gamma, of="h"))
+
+
+def _accelerated_proximal_gradient(s, w, h, t):
+    x = prox(w, s.y - h.a * mean(w, grad(w, s.y)), h.a, of="h")
+    return Two(x=x, y=x + h.b * (x - s.x))
+
+
+def _inexact_proximal_point(s, w, h, t):
+    return One(x=prox(w, s.x, h.gamma, error=h.sigma))
+
+
+def _douglas_rachford(s, w, h, t):
+    x = prox(w, s.x, h.gamma, of="f")
+    y = prox(w, 2 * x - s.x, h.gamma, of="h")
+    return Two(x=s.x + (y - x), y=y)
+
+
+def _two_douglas_rachford(s, w, h, t):
+    def moved(v):
+        x = prox(w, v, h.gamma, of="h")
+        return v + prox(w, 2 * x - v, h.gamma, of="f") - x
+
+    return Two(x=moved(s.x), y=moved(s.y))
+
+
+def _bregman_proximal_point(s, w, h, t):
+    return One(x=implicit(w, grad(w, s.x, of="h"), 0, {"f": h.gamma, "h": 1}))
+
+
+def _mirror_descent(s, w, h, t):
+    """The kernel is (f + d)/L with convex f and d: it is convex, and so is L times it less f; gamma stands for gamma L."""
+    return One(x=implicit(w, grad(w, s.x, of="d") + (1 - h.gamma) * grad(w, s.x, of="f"), 0, {"f": 1, "d": 1}))
+
+
+def _nonconvex_mirror_descent(s, w, h, t):
+    """f = (a - b)/2 and the kernel is (a + b)/(2 L) with convex a and b; gamma stands for gamma L."""
+    v = (1 - h.gamma) * grad(w, s.x, of="a") + (1 + h.gamma) * grad(w, s.x, of="b")
+    return Two(x=implicit(w, v, 0, {"a": 1, "b": 1}), y=s.x)
+
+
+def _frank_wolfe(s, w, h, t):
+    if t == 0:
+        grad(w, s.x, of="h")  # the first point is in the set
+    return One(x=(1 - h.gamma) * s.x + h.gamma * lmo(w, mean(w, grad(w, s.x)), "h"))
+
+
+def _online(s, w, h, t):
+    if t == 0:
+        grad(w, s.x, of="h")
+    return Three(x=prox(w, s.x - h.gamma * grad(w, s.x, of=f"f{t}"), h.gamma, of="h"), y=s.x, z=s.y)
+
+
+def _saga(s, w, h, t):
+    """The table holds points p_i; a drawn function's becomes y."""
+    old = grad(w, s.p)
+    return Drawn(x=spread(w, s.y) - h.gamma * (grad(w, s.y) - old + spread(w, mean(w, old))), y=s.y, p=s.p, q=spread(w, s.y))
+
+
+def _point_saga(s, w, h, t):
+    """The table holds gradients at points p_i; a drawn function's becomes that at the proximal point."""
+    old = grad(w, s.p)
+    x = prox(w, spread(w, s.y) + h.gamma * (old - spread(w, mean(w, old))), h.gamma)
+    return Drawn(x=x, y=s.y, p=s.p, q=x)
+
+
+def bregman(w, x, y, of):
+    """D(x; y) of the named function."""
+    return gap(w, x, of=of) - gap(w, y, of=of) - inner(w, grad(w, y, of=of), x - y)
 
 
 def at_y(s, w, h):
@@ -292,6 +417,158 @@ def _on_quadratics(p, N):
     return worst_case("gd", {"gamma": p["gamma"]}, steps=N, functions="quadratic", L=p["L"], mu=p["mu"], n=1)
 
 
+def _exact_line_search(p, N):
+    return worst_case(_made(_line_search, One, Nothing), {}, steps=N, mu=p["mu"], L=p["L"], n=1, initial="function_gap")
+
+
+def _subspace(functions):
+    def ask(p, N):
+        method = _made(_subspace_search, Searching, Memory)
+        return worst_case(method, {"tau": 2 * N}, steps=N, functions=functions, L=p["L"], n=1)
+
+    return ask
+
+
+def _polyak(p, N):
+    """The step in terms of values takes gamma where ||g||^2 = 2 L (2 - L gamma) (f - f*)."""
+
+    def said(s, w, h):
+        return sqnorm(w, mean(w, grad(w, s.x))) - 2 * p["L"] * (2 - p["L"] * p["gamma"]) * w.gap(s.x)
+
+    initial = ["function_gap", (said, "==", 0)]
+    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], L=p["L"], n=1, initial=initial)
+
+
+def _composite(cls):
+    def ask(p, N):
+        functions = {"f": (cls, p["L"], p["mu"]), "h": "convex"}
+        method = _made(_proximal_gradient, One, Step)
+        return worst_case(method, {"gamma": p["gamma"]}, steps=N, functions=functions, n=1, measure="distance")
+
+    return ask
+
+
+def _smooth_and_convex(p):
+    return {"f": ("smooth_strongly_convex", p["L"], p.get("mu", 0)), "h": "convex"}
+
+
+def _composite_fista(p, N):
+    lam = lam_fista(N)
+    hyper = {"a": 1 / p["L"], "b": [(lam[i] - 1) / lam[i + 1] for i in range(N)]}
+    method = _made(_accelerated_proximal_gradient, Two, Pair, ("x", "y"))
+    return worst_case(method, hyper, steps=N, functions=_smooth_and_convex(p), n=1)
+
+
+def _relatively_inexact(p, N):
+    method = _made(_inexact_proximal_point, One, Inexact)
+    return worst_case(method, {"gamma": p["gamma"], "sigma": p["sigma"]}, steps=N, functions="convex", n=1)
+
+
+def _splitting_contraction(p, N):
+    given = {"functions": _smooth_and_convex(p), "n": 1, "measure": "pair_distance", "initial": "pair_distance", "start": "free"}
+    return worst_case(_made(_two_douglas_rachford, Two, Step, ("x", "y")), {"gamma": p["alpha"]}, steps=N, **given)
+
+
+def first_proximal_point(s, w, h):
+    return sqnorm(w, prox(w, s.x, h.gamma, of="f") - optimum(w))
+
+
+def _splitting(p, N):
+    """The sequence of the table (.25, .1273, ...) belongs to the distance of the first proximal point, as PEPit has it."""
+    given = {"functions": _smooth_and_convex(p), "n": 1, "measure": at_y, "initial": first_proximal_point}
+    return worst_case(_made(_douglas_rachford, Two, Step), {"gamma": 1 / p["L"]}, steps=N, **given)
+
+
+def _bregman_point(p, N):
+    given = {"functions": {"f": "convex", "h": "convex"}, "objective": ("f",), "n": 1}
+    given["initial"] = lambda s, w, h: bregman(w, optimum(w), s.x, "h")
+    return worst_case(_made(_bregman_proximal_point, One, Step), {"gamma": p["gamma"]}, steps=N, **given)
+
+
+def relative(p):
+    """gamma L, without the rounding of another unit."""
+    return round(p["gamma"] * p["L"], 12)
+
+
+def _no_lips(p, N):
+    def from_kernel(s, w, h):
+        return (bregman(w, optimum(w), s.x, "f") + bregman(w, optimum(w), s.x, "d")) / p["L"]
+
+    given = {"functions": {"f": "convex", "d": "convex"}, "objective": ("f",), "n": 1, "initial": from_kernel}
+    return worst_case(_made(_mirror_descent, One, Step), {"gamma": relative(p)}, steps=N, **given)
+
+
+def _no_lips_nonconvex(ends):
+    def ask(p, N):
+        def kernel(s, w, h):
+            x, y = ends(s)
+            return (bregman(w, x, y, "a") + bregman(w, x, y, "b")) / (2 * p["L"])
+
+        def value(s, w, h):
+            return (gap(w, s.x, of="a") - gap(w, s.x, of="b")) / 2
+
+        given = {"functions": {"a": "convex", "b": "convex"}, "objective": (), "n": 1, "initial": Fall(value), "take": "best_after"}
+        method = _made(_nonconvex_mirror_descent, Two, Step, ("x", "y"))
+        return worst_case(method, {"gamma": relative(p)}, steps=N, measure=kernel, **given)
+
+    return ask
+
+
+def _conditional_gradient(p, N):
+    given = {"functions": {"f": ("smooth_strongly_convex", p["L"]), "h": ("bounded_indicator", p["D"])}, "n": 1, "initial": "none"}
+    hyper = {"gamma": [2 / (t + 2) for t in range(N)]}
+    return worst_case(_made(_frank_wolfe, One, Step), hyper, steps=N, measure=lambda s, w, h: gap(w, s.x, of="f"), **given)
+
+
+def _online_descent(p, N):
+    rounds = {f"f{t}": ("convex_lipschitz", p["M"]) for t in range(N)}
+    given = {"functions": rounds | {"h": ("bounded_indicator", p["D"])}, "n": 1, "initial": "none"}
+    gamma = p["D"] / (p["M"] * math.sqrt(N))
+
+    def regret(s, w, h):
+        return gap(w, s.z, of="f0") + gap(w, s.y, of="f1")
+
+    return worst_case(_made(_online, Three, Step), {"gamma": gamma}, steps=N, measure=regret, **given)
+
+
+def _variance_reduced(step, start, constants, table):
+    """One draw of n: the mean over workers of what each would do; an entry of the table is kept with probability 1 - 1/n."""
+
+    def ask(p, N):
+        n = p["n"]
+        gamma, c, unit = constants(p)
+
+        def before(s, w, h):
+            return c * sqnorm(w, s.y - optimum(w)) + unit * table(w, s.p)
+
+        def after(s, w, h):
+            return c * sqnorm(w, s.x - spread(w, optimum(w))) + unit * ((1 - 1 / n) * table(w, s.p) + table(w, s.q) / n)
+
+        given = {"mu": p["mu"], "L": p["L"], "n": int(n), "zeta2_star": None, "start": "free"}
+        return worst_case(_made(step, Drawn, Step, start), {"gamma": gamma}, steps=N, initial=before, measure=after, **given)
+
+    return ask
+
+
+def _saga_constants(p):
+    gamma = 1 / (2 * (p["mu"] * p["n"] + p["L"]))
+    return gamma, 1 / (2 * gamma * (1 - p["mu"] * gamma) * p["n"]), 1
+
+
+def _point_saga_constants(p):
+    n, L = p["n"], p["L"]
+    return math.sqrt((n - 1) ** 2 + 4 * n * L / p["mu"]) / (2 * L * n) - (1 - 1 / n) / (2 * L), 1, 1 / (p["mu"] * L)
+
+
+def _points(w, at):
+    star = spread(w, optimum(w))
+    return w.gap(at) - inner(w, grad(w, star), at - star)
+
+
+def _gradients(w, at):
+    return sqnorm(w, grad(w, at) - grad(w, spread(w, optimum(w))))
+
+
 SAID: dict[str, Asked] = {
     "gradient descent on quadratics": _on_quadratics,
     "gradient descent, silver steps": _silver,
@@ -321,6 +598,24 @@ SAID: dict[str, Asked] = {
     "EF (error feedback), eta=2/(L+mu)*(1-sqrt(eps))/(1+sqrt(eps))": _feedback("ef_sgd", "ef_lyapunov", 0.0),
     "EF, original form of the rate": _feedback("ef_sgd", "ef_lyapunov", 0.0),
     "EF21, eta=2/(L+mu)*(1-sqrt(eps))/(1+sqrt(eps))": _feedback("ef21", "ef21_lyapunov", None),
+    "gradient descent, exact line search": _exact_line_search,
+    "conjugate gradient (subspace search)": _subspace("convex_quadratic_growth"),
+    "conjugate gradient / greedy first-order": _subspace("smooth_strongly_convex"),
+    "Polyak step (value form), one step": _polyak,
+    "proximal gradient": _composite("smooth_strongly_convex"),
+    "proximal gradient on quadratics": _composite("quadratic"),
+    "FISTA": _composite_fista,
+    "relatively inexact proximal point": _relatively_inexact,
+    "Douglas-Rachford contraction, theta=1": _splitting_contraction,
+    "Douglas-Rachford (alpha=theta=L=1), function value": _splitting,
+    "Bregman proximal point": _bregman_point,
+    "NoLips / mirror descent": _no_lips,
+    "NoLips nonconvex I": _no_lips_nonconvex(lambda s: (s.x, s.y)),
+    "NoLips nonconvex II": _no_lips_nonconvex(lambda s: (s.y, s.x)),
+    "Frank-Wolfe": _conditional_gradient,
+    "online gradient descent, gamma=D/(M sqrt N)": _online_descent,
+    "SAGA, one step of its Lyapunov function": _variance_reduced(_saga, ("y", "p"), _saga_constants, _points),
+    "Point-SAGA, one step of its Lyapunov function": _variance_reduced(_point_saga, ("y", "p"), _point_saga_constants, _gradients),
 }
 PLAIN = ("gradient descent", "gradient descent (long constant step)", "gradient descent, optimal step 2/(L+mu)")
 
@@ -359,9 +654,8 @@ def formula(row, values):
 
 
 @pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
-def test_how_many_rows_the_words_can_say():
-    """55 rows; the rest needs two functions, line searches, Bregman distances, or tables of gradients."""
-    assert len(ROWS) == 55 and sum(asked(row) is not None for _, row in ROWS) == 37
+def test_the_words_can_say_all_rows():
+    assert len(ROWS) == 55 and all(asked(row) for _, row in ROWS)
 
 
 @pytest.mark.parametrize("row", [r for _, r in ROWS if asked(r)], ids=[f"line{i}" for i, r in ROWS if asked(r)])
@@ -372,9 +666,12 @@ def test_known_rate(row):
     if not getattr(found, "exact", True):  # the bound comes from the same necessary inequalities, or the lower end is not verified
         assert abs(found.upper - truth) <= RTOL * truth and found.lower == -math.inf
         return
+    if "four digits" in row["tight"] or "numeric only" in row["tight"]:
+        assert abs(found.upper - truth) <= HALF_A_DIGIT and found.upper - found.lower <= RTOL * truth
+        return
     if row["tight"].startswith("no"):
         assert found.upper <= truth * (1 + ROUNDING), f"{found} against {truth}"
-        assert found.upper < MOST_LOOSE * truth
+        assert found.upper < (1 - LEAST_LOOSE if "nearly" in row["tight"] else MOST_LOOSE) * truth
         return
     assert found.upper >= truth - ROUNDING * abs(truth) and found.lower <= truth + ROUNDING * abs(truth), f"{found} against {truth!r}"
     assert found.upper - truth <= RTOL * abs(truth) and truth - found.lower <= RTOL * abs(truth), f"{found} against {truth!r}"
@@ -384,6 +681,10 @@ def test_known_rate(row):
 
 SCALED = {"L": 1, "mu": 1, "M": 1, "gamma": -1, "alpha": -1}  # power of the unit of curvature
 IN_UNITS = (_silver, _qg_decreasing, _qg_heavy_ball, _ogm_row, _fgm, _fista, _inexact, _subgradient, _rsi, _on_quadratics)
+SEVERAL = (_exact_line_search, _polyak, _composite_fista, _relatively_inexact, _splitting_contraction, _bregman_point)
+SEVERAL += (_no_lips, _conditional_gradient, _online_descent)
+SEVERAL += tuple(ask for name, ask in SAID.items() if name.startswith(("conjugate", "proximal gradient", "NoLips", "SAGA", "Point-SAGA")))
+IN_UNITS += SEVERAL
 IN_ANY_UNIT = [r for _, r in ROWS if asked(r) and (asked(r) in IN_UNITS or asked(r).__qualname__.startswith("_gd."))]
 SHORT = 5  # steps of the rows for the slow solver
 
@@ -407,7 +708,7 @@ def wrong_sides(rows, scale, capsys):
 @pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
 @pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
 def test_no_end_is_on_the_wrong_side(scale, capsys):
-    assert len(IN_ANY_UNIT) == 17 and wrong_sides(IN_ANY_UNIT, scale, capsys) == 0
+    assert len(IN_ANY_UNIT) == 34 and wrong_sides(IN_ANY_UNIT, scale, capsys) == 0
 
 
 @pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")

@@ -542,9 +542,9 @@ def test_a_missing_interpolation_row_is_noticed(monkeypatch):
     honest = Assembler.interpolation
 
     def dropped(self):
-        rows, names = honest(self)
+        rows, names, units = honest(self)
         kept = [i for i, name in enumerate(names) if name != "interpolation 0 3"]
-        return rows[kept], [names[i] for i in kept]
+        return rows[kept], [names[i] for i in kept], [units[i] for i in kept]
 
     monkeypatch.setattr(Assembler, "interpolation", dropped)
     found = worst_case("gd", {"gamma": 1.0}, steps=2, n=1)

@@ -500,7 +500,7 @@ def _rate(posed: Posed, P: np.ndarray) -> float:
         A=sp.csr_array(sp.vstack([posed.conic.A, sp.csr_array(one[None] / size)], format="csr")),
         b=np.append(posed.conic.b, 1 / size),
     )
-    raw = solve_conic(conic, SHARP, "CLARABEL")
+    raw = solve_conic(conic, SHARP, "CLARABEL", scaled=False)
     return upper(conic, raw).bound.value * np.abs(height).max() if raw.ok else math.inf
 
 

@@ -20,6 +20,7 @@ _PUBLIC = {
     **dict.fromkeys(("full_grad", "grad_pair", "mean_sent", "gathered", "each", "flip", "prox", "rescale"), "verify_rates.solvers.words"),
     **dict.fromkeys(("masked", "sqrt", "log", "times", "divide", "outside", "coordinate_mean"), "verify_rates.solvers.words"),
     **dict.fromkeys(("dct", "idct", "orthogonalise"), "verify_rates.solvers.words"),
+    **dict.fromkeys(("implicit", "lmo", "line_search", "inner"), "verify_rates.solvers.words"),
     **dict.fromkeys(("optimum", "gap", "sqnorm", "consensus"), "verify_rates.solvers.words"),
     "simulate": "verify_rates.solvers.engine.run",
     "worst_case": "verify_rates.theory.worst_case.solve",

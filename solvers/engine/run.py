@@ -19,6 +19,7 @@ from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.own import blamed, is_own, repeats
+from verify_rates.solvers.words import OF_WORST_CASES, Unsupported
 
 ENGINES = {"numba": None, "numpy": "numpy", "cupy": "cupy"}  # name -> array namespace
 TRACKS = ("mean", "best", "average")
@@ -150,6 +151,8 @@ def _trials(seeds: Any) -> list[int]:
 
 
 def _needs(method: Method, used: Sequence[str], problem: Any, compressor: Any, topology: Any) -> None:
+    for word in set(used) & set(OF_WORST_CASES):
+        raise Unsupported(f"the run of {word!r}: the functions are known through their gradients alone; it is a word of worst cases")
     compresses = "compress" in used or "masked" in used
     if compresses and compressor is None:
         raise UsageError(f"{method.name} compresses; give a compressor, for example compressor='topk(k=10)'.")

@@ -6,6 +6,7 @@ initial condition and the measure have size 1, and every row has largest entry 1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
@@ -15,9 +16,10 @@ import scipy.sparse as sp
 
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory.worst_case.algebra import Form, Vec
-from verify_rates.theory.worst_case.world import PepWorld
+from verify_rates.theory.worst_case.world import Part, PepWorld
 
 LARGE = 12  # order of a Gram matrix from which a sparse form of the problem is worth having
+CANCELLED = 1e-15  # relative to its terms, a sum this small is the rounding of zero (inner products by polarisation)
 DEPENDENT = 1e-3  # a vector that adds less than this to those before it, relatively, is no basis vector
 
 
@@ -86,9 +88,10 @@ class Assembler:
 
     def _vectors(self) -> Any:
         """All vectors whose products occur; points enter through their differences to the first."""
-        for p in self.world.points:
-            yield _minus(p.x, self.world.points[0].x)
-            yield p.g
+        for part in self.world.parts.values():
+            for p in part.points:
+                yield _minus(p.x, part.points[0].x)
+                yield p.g
         for form in self._forms():
             for _, v in form.squares:
                 yield v
@@ -96,7 +99,8 @@ class Assembler:
             yield from pair
 
     def _forms(self) -> list[Form]:
-        return [form for _, form in self.world.constraints] + [p.f for p in self.world.points]
+        stated = [form for _, form in (*self.world.constraints, *self.world.equalities)]
+        return stated + [p.f for part in self.world.parts.values() for p in part.points]
 
     def coordinates(self, vectors: list[Vec]) -> tuple[np.ndarray, np.ndarray]:
         """Coefficients over the kept basis, times units: (len, K) for means and for deviations."""
@@ -111,7 +115,7 @@ class Assembler:
     def positions(self, part: int) -> np.ndarray | None:
         """Positions first, then gradients, as a basis: neighbours differ by few of them, so that inequalities over it are sparse."""
         points = self.world.points
-        if self.orders[part] < LARGE or not points:
+        if self.orders[part] < LARGE or not points or not self.world.plain:
             return None
         candidates = self.coordinates([_minus(p.x, points[0].x) for p in points] + [p.g for p in points])[part]
         chosen, unit = [], np.zeros((0, candidates.shape[1]))
@@ -136,41 +140,63 @@ class Assembler:
             return np.concatenate([np.zeros(sum(k * (k + 1) // 2 for k in self.orders)), values])
         U = self.coordinates([v for _, v in form.squares])
         weights = np.array([float(c) for c, _ in form.squares])
-        return np.concatenate([weights @ self.gram(U, U), values])
+        terms = self.gram(U, U)
+        total = weights @ terms
+        cancelled = np.abs(total) <= CANCELLED * (np.abs(weights) @ np.abs(terms))
+        return np.concatenate([np.where(cancelled, 0.0, total), values])
 
-    def interpolation(self) -> tuple[sp.csr_array, list[str]]:
-        """Rows ``v_j - v_i + ... <= 0`` of all ordered pairs of points, in units where the shifted L is 1."""
-        world, width = self.world, self.world.setting.width
-        if not width or len(world.points) < 2:
-            return sp.csr_array((0, sum(k * (k + 1) // 2 for k in self.orders) + self.scalars)), []
-        x = self.coordinates([_minus(p.x, world.points[0].x) for p in world.points])
-        h = tuple(a / width for a in self.coordinates([p.h for p in world.points]))
-        v = np.array([self.form(p.v) for p in world.points]) / width
-        functions, blocks, names = world.setting.functions, [], []
+    def interpolation(self) -> tuple[sp.csr_array, list[str], list[float]]:
+        """Rows ``v_j - v_i + ... <= 0`` of all ordered pairs of points of every function, with names, in units where its shifted L is 1;
+        and those units."""
+        blocks, names, units = [], [], []
+        for part in self.world.parts.values():
+            for name, rows in self._pairs(part):
+                blocks.append(sp.csr_array(rows))
+                names += name
+                units += [part.setting.width] * len(name)
+        nz = sum(k * (k + 1) // 2 for k in self.orders) + self.scalars
+        return sp.csr_array(sp.vstack(blocks, format="csr") if blocks else (0, nz)), names, units
+
+    def _pairs(self, part: Part) -> Iterator[tuple[list[str], np.ndarray]]:
+        setting, width, points = part.setting, part.setting.width, part.points
+        if not width or len(points) < 2:
+            return
+        x = self.coordinates([_minus(p.x, points[0].x) for p in points])
+        h = tuple(a / width for a in self.coordinates([p.h for p in points]))
+        v = np.array([self.form(p.v) for p in points]) / width
+        functions, prefix = setting.functions, "" if part is self.world.own else f"{part.name}: "
         rules = [(functions.pairs, "interpolation")] + ([(functions.at_minimiser, "at minimiser")] if functions.at_minimiser else [])
         for i in range(len(v)):
             others = [j for j in range(len(v)) if j > i or (j < i and not functions.symmetric)]
             for rule, name in rules if i == 0 else rules[:1]:
-                for k, ((values, mean), (_, dev)) in enumerate(
-                    zip(*(rule(x[p], h[p], i, world.setting.kappa) for p in (0, 1)), strict=True)
-                ):
+                for k, ((values, mean), (_, dev)) in enumerate(zip(*(rule(x[p], h[p], i, setting.kappa) for p in (0, 1)), strict=True)):
                     rows = values * (v - v[i])
                     for (um, vm), (ud, vd) in zip(mean, dev, strict=True):
                         rows[:, : -self.scalars or None] += self.gram((um, ud), (vm, vd))
-                    blocks.append(sp.csr_array(rows[others]))
-                    names += [f"{name} {i} {j}" + k * f" ({k + 1})" for j in others]
-        return sp.csr_array(sp.vstack(blocks, format="csr") if blocks else (0, v.shape[1])), names
+                    yield [f"{prefix}{name} {i} {j}" + k * f" ({k + 1})" for j in others], rows[others]
+
+    def equalities(self) -> sp.csr_array:
+        """Rows that vanish, as stated by the world."""
+        rows = [self.form(form) for _, form in self.world.equalities]
+        rows = [row / max(float(np.abs(row).max()), 1e-300) for row in rows]
+        return sp.csr_array(np.array(rows).reshape(len(rows), sum(k * (k + 1) // 2 for k in self.orders) + self.scalars))
 
     def mixing(self) -> tuple[sp.csr_array, sp.csr_array]:
-        """``X'Y`` symmetric, and ``(Y - l X)'(u X - Y)`` semidefinite: deviations and their mixture, or means and a Hessian's image."""
+        """Linear maps of deviations (gossip) or of means: rows that vanish, and the triangle of a matrix that is semidefinite.
+
+        Symmetric maps with spectrum in [l, u]: ``X'Y`` symmetric and ``(Y - l X)'(u X - Y)``; skew ones: ``X'Y`` skew and
+        ``L^2 X'X - Y'Y``; any with norm up to L: the latter alone.
+        """
         lengths = [s * (s + 1) // 2 for s in self.orders]
         part, nz = int(not self.world.linear), sum(lengths) + self.scalars
         pairs = self.world.linear or self.world.mixed
         k, setting = len(pairs), self.world.setting
         if not k or not self.orders[part]:
             return sp.csr_array((0, nz)), sp.csr_array((0, nz))
+        kind = setting.functions.linear or "symmetric"
         low, high = map(float, (setting.mu, setting.L) if self.world.linear else setting.mixing or (0, 0))
         X, Y = (self.coordinates(list(v))[part] for v in zip(*pairs, strict=True))
+        Y, low, high = (Y / high, low / high, 1.0) if self.world.linear else (Y, low, high)
         place = slice(sum(lengths[:part]), sum(lengths[: part + 1]))
 
         def rows(D: np.ndarray) -> sp.csr_array:
@@ -178,11 +204,15 @@ class Assembler:
             full[:, place] = D
             return sp.csr_array(full)
 
-        i, j = np.triu_indices(k, 1)
-        equal = products(X[i], Y[j]) - products(X[j], Y[i])
         r, s = triangle(k)
-        M = (products((Y - low * X)[r], (high * X - Y)[s]) + products((Y - low * X)[s], (high * X - Y)[r])) / 2
-        return rows(equal), rows(M)
+        i, j = np.triu_indices(k, 1) if kind == "symmetric" else (r, s)
+        sign = {"symmetric": -1, "skew": 1, "any": 0}[kind]
+        equal = products(X[i], Y[j]) + sign * products(X[j], Y[i])
+        if kind == "symmetric":
+            M = (products((Y - low * X)[r], (high * X - Y)[s]) + products((Y - low * X)[s], (high * X - Y)[r])) / 2
+        else:
+            M = products(X[r], X[s]) - products(Y[r], Y[s])
+        return rows(equal if sign else equal[:0]), rows(M)
 
 
 def _minus(a: Vec, b: Vec) -> Vec:
@@ -211,15 +241,17 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
     world.constraints.append(("measure", objective))  # so that its basis vectors are kept
     builder = Assembler(world, not deviations_idle(world, objective))
     world.constraints.pop()
-    A, names = builder.interpolation()
+    A, names, widths = builder.interpolation()
     extra = [builder.form(form) for _, form in world.constraints]
     A = sp.csr_array(sp.vstack([A, sp.csr_array(np.array(extra).reshape(len(extra), A.shape[1]))], format="csr"))
     b = np.concatenate([np.zeros(len(names)), [-float(form.const) / radius2 for _, form in world.constraints]])
     scales = abs(A).max(axis=1).toarray().ravel()
     bounds_nothing = (scales == 0) & (b >= 0)
-    own = np.concatenate([np.full(len(names), world.setting.width), np.ones(len(extra))])[~bounds_nothing]
+    own = np.concatenate([np.array(widths), np.ones(len(extra))])[~bounds_nothing]
     A, b, scales = A[~bounds_nothing], b[~bounds_nothing], np.where(scales == 0, 1.0, scales)[~bounds_nothing]
     E, P = builder.mixing()
+    mixed = len(world.linear or world.mixed) if P.shape[0] else 0
+    E = sp.csr_array(sp.vstack([E, builder.equalities()], format="csr"))
     conic = Conic(
         c=builder.form(objective) / unit,
         A=sp.csr_array(sp.diags_array(1 / scales) @ A),
@@ -227,7 +259,7 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
         E=E,
         P=P,
         orders=builder.orders,
-        mixed=len(world.linear or world.mixed) if E.shape[0] or P.shape[0] else 0,
+        mixed=mixed,
         unit=unit * radius2,
         offset=float(objective.const),
         radius2=radius2,
@@ -265,3 +297,48 @@ def rescaled(conic: Conic, z: np.ndarray, value: float, least: float) -> tuple[C
         scales=conic.scales * rows,
     )
     return made, factors, rows
+
+
+def in_basis(rows: np.ndarray, turn: np.ndarray) -> np.ndarray:
+    """Coefficients on the triangle of G' of what ``rows`` are on that of ``G = turn G' turn'``."""
+    i, j = triangle(turn.shape[0])
+    matrices = np.zeros((len(rows), *turn.shape[:1] * 2))
+    matrices[:, i, j] = matrices[:, j, i] = rows * np.where(i == j, 1.0, 0.5)
+    made = np.einsum("ia,mij,jb->mab", turn, matrices, turn, optimize=True)
+    r, s = triangle(turn.shape[1])
+    return made[:, r, s] * np.where(r == s, 1.0, 2.0)
+
+
+def turned(conic: Conic, z: np.ndarray) -> tuple[Conic, list[np.ndarray], np.ndarray]:
+    """The same problem in bases in which the semidefinite matrices of a given point are the identity; with the bases of the Gram matrices
+    (rows in the old one) and the factors of the rows."""
+    start, parts, turns = 0, [], []
+    stacked = np.vstack([conic.A.toarray(), conic.E.toarray(), conic.P.toarray(), conic.c])
+    for k, size in zip(conic.orders, conic.sizes, strict=True):
+        turns.append(_root(smat(z[start : start + size], k)))
+        parts.append(in_basis(stacked[:, start : start + size], turns[-1]))
+        start += size
+    A, E, P, c = np.split(np.hstack([*parts, stacked[:, start:]]), np.cumsum([conic.A.shape[0], conic.E.shape[0], conic.P.shape[0]]))
+    if conic.mixed:
+        inverse, (i, j) = np.linalg.inv(_root(smat(conic.P @ z, conic.mixed))), triangle(conic.mixed)
+        P = products(inverse[i], inverse[j]) @ P
+    rows = np.abs(A).max(axis=1)
+    made = replace(
+        conic,
+        A=sp.csr_array(A / rows[:, None]),
+        b=conic.b / rows,
+        c=c[0],
+        E=sp.csr_array(E / np.abs(E).max(axis=1, keepdims=True)),
+        P=sp.csr_array(P),
+        positions=(None, None),
+        scales=conic.scales * rows,
+    )
+    return made, turns, rows
+
+
+def _root(M: np.ndarray) -> np.ndarray:
+    """R with ``R R' = M``."""
+    if not M.size:
+        return M
+    values, vectors = np.linalg.eigh(M)
+    return vectors * np.sqrt(values.clip(1e-300))

@@ -43,10 +43,13 @@ def off_diagonal(k: int, value: float) -> np.ndarray:
     return np.where(rows == columns, 1.0, value)
 
 
-def conic_program(q: np.ndarray, M: Any, rhs: np.ndarray, cones: list[Any], sparse: bool = False) -> tuple[np.ndarray, np.ndarray, str]:
+def conic_program(
+    q: np.ndarray, M: Any, rhs: np.ndarray, cones: list[Any], sparse: bool = False, scaled: bool = False
+) -> tuple[np.ndarray, np.ndarray, str]:
     """Minimise ``q'x`` over ``rhs - M x`` in the product of Clarabel's cones: x, the multipliers y, and the solver's own word.
 
-    ``sparse`` splits semidefinite cones along the cliques of their entries, which pays where most entries are empty.
+    ``sparse`` splits semidefinite cones along the cliques of their entries, which pays where most entries are empty; ``scaled`` says that
+    rows and units are normalised already, where the solver's own scaling costs digits.
     """
     import clarabel
 
@@ -55,6 +58,7 @@ def conic_program(q: np.ndarray, M: Any, rhs: np.ndarray, cones: list[Any], spar
     settings.max_threads = 1
     settings.direct_solve_method = "faer"
     settings.presolve_enable = False
+    settings.equilibrate_enable = not scaled
     settings.chordal_decomposition_enable = sparse
     settings.chordal_decomposition_complete_dual = True
     settings.chordal_decomposition_compact = False  # the other form loses a digit
@@ -64,7 +68,7 @@ def conic_program(q: np.ndarray, M: Any, rhs: np.ndarray, cones: list[Any], spar
     return np.array(found.x), np.array(found.z), str(found.status)
 
 
-def clarabel_dual(conic: Conic, margin: float, sparse: bool = False) -> Raw:
+def clarabel_dual(conic: Conic, margin: float, sparse: bool = False, scaled: bool = True) -> Raw:
     """Solve ``min b'lam`` over multipliers whose matrices are at least ``margin`` times the identity.
 
     The margin keeps the multipliers feasible when the solver leaves a residual; it raises the value by ``margin`` times a trace.
@@ -88,7 +92,7 @@ def clarabel_dual(conic: Conic, margin: float, sparse: bool = False) -> Raw:
     cones += [clarabel.PSDTriangleConeT(k) for k in (*conic.orders, conic.mixed) if k]
     rhs = np.concatenate([conic.c[nG + nD :], np.zeros(rows), -weights * conic.c[: nG + nD] - margin * one, np.zeros(tri)])
     q = np.concatenate([conic.b, np.zeros(equalities + tri)])
-    x, y, message = conic_program(q, sp.vstack([block for block in blocks if block.shape[0]], format="csc"), rhs, cones, sparse)
+    x, y, message = conic_program(q, sp.vstack([block for block in blocks if block.shape[0]], format="csc"), rhs, cones, sparse, scaled)
     gramian = y[scalar.shape[0] + rows :][: nG + nD]
     off = np.concatenate([off_diagonal(k, 1 / SQRT2) for k in conic.orders])
     S = smat(x[rows + equalities :] * off_diagonal(conic.mixed, 1 / SQRT2), conic.mixed)
@@ -144,10 +148,10 @@ def solvers() -> tuple[str, ...]:
     return ("CLARABEL", *(f"cvxpy:{name}" for name in able))
 
 
-def solve_conic(conic: Conic, margin: float, solver: str, sparse: bool = False) -> Raw:
+def solve_conic(conic: Conic, margin: float, solver: str, sparse: bool = False, scaled: bool = True) -> Raw:
     """Solve with the named solver; UsageError with the nearest match when it is unknown or not installed."""
     if solver == "CLARABEL":
-        return clarabel_dual(conic, margin, sparse)
+        return clarabel_dual(conic, margin, sparse, scaled)
     if solver not in solvers():
         raise nearest(str(solver), solvers(), "solver")
     return through_cvxpy(conic, margin, solver.removeprefix("cvxpy:"))

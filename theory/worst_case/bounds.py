@@ -13,6 +13,8 @@ from verify_rates.theory.worst_case.backends import Raw, off_diagonal
 # A verified inequality may be wrong by the rounding of the double-precision sums that evaluate it: some hundred terms of size
 # at most 1 (normalised rows), each rounded to 1.1e-16, and an eigenvalue routine that is backward stable to about K * 1.1e-16.
 ROUNDING = 1e-13
+# Singular values of the equalities below this share of the largest are rounding of zero: dependent rows.
+SINGULAR = 1e-10
 # Added to an upper end and taken from a lower one, relative to the sizes of the terms summed.
 ALLOWANCE = 1e-12
 
@@ -32,11 +34,11 @@ def multipliers(conic: Conic, raw: Raw) -> tuple[np.ndarray, np.ndarray, np.ndar
     nz = sum(conic.sizes)
     if conic.c.size == nz:
         return lam, nu, S
-    AF = conic.A[:, nz:]
+    AF, EF = conic.A[:, nz:], conic.E[:, nz:]
     for _ in range(3):
-        residual = AF.T @ lam - conic.c[nz:]
-        normal = (AF.T @ (AF * lam[:, None])).toarray()
-        lam = np.maximum(lam - lam * (AF @ np.linalg.lstsq(normal, residual, rcond=1e-14)[0]), 0)
+        residual = AF.T @ lam + EF.T @ nu - conic.c[nz:]
+        change = np.linalg.lstsq((AF.T @ (AF * lam[:, None]) + EF.T @ EF).toarray(), residual, rcond=1e-14)[0]
+        lam, nu = np.maximum(lam - lam * (AF @ change), 0), nu - EF @ change
     return lam, nu, S
 
 
@@ -96,6 +98,8 @@ def blended(conic: Conic, z: np.ndarray, sharp: Dual, safe: Dual) -> Dual:
 def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray]:
     """The value at the primal point, blended with a strictly feasible one just enough that every inequality is strict."""
     z = np.concatenate([*(_psd(G)[triangle(len(G))] for G in grams(conic, raw.z)), raw.z[sum(conic.sizes) :]])
+    if conic.E.shape[0] or conic.mixed:
+        return _balanced(conic, z, inside)
     excess, room = conic.A @ z - conic.b, conic.b - conic.A @ inside
     needed = excess + 2 * ROUNDING * (1 + np.abs(conic.A) @ np.abs(z))
     short = needed > 0
@@ -103,9 +107,35 @@ def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray
     if short.any():
         share = float((needed[short] / np.maximum(needed + room, 1e-300)[short]).max()) if room[short].min() > 0 else 1.0
     mixture = (1 - share) * z + share * inside
-    verified = not conic.mixed and share < 1 and float((conic.A @ mixture - conic.b).max(initial=-np.inf)) <= -ROUNDING
+    verified = share < 1 and float((conic.A @ mixture - conic.b).max(initial=-np.inf)) <= -ROUNDING
     z = mixture if verified else z
     return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified), z
+
+
+SHARES = tuple(10.0**k for k in range(-11, -1))  # of the strictly feasible point in a mixture, tried in this order
+
+
+def _balanced(conic: Conic, z: np.ndarray, inside: np.ndarray) -> tuple[Bound, np.ndarray]:
+    """The same where equalities hold too: the mixture is projected on them, and every inequality and eigenvalue keeps more room than
+    the least change that would make them exact."""
+    E = conic.E.toarray()
+    sigma = np.linalg.svd(E, compute_uv=False) if E.size else np.ones(1)
+    kept = sigma[sigma > SINGULAR * sigma[0]]
+    inverse = np.linalg.pinv(E, rcond=SINGULAR)
+    for share in SHARES:
+        mixture = (1 - share) * z + share * inside
+        for _ in range(2):
+            mixture = mixture - inverse @ (E @ mixture)
+        off = np.linalg.norm(E @ mixture) + ROUNDING * float(np.linalg.norm(np.abs(E) @ np.abs(mixture)))
+        change = off / kept[-1]
+        rows = ROUNDING * (1 + np.abs(conic.A) @ np.abs(mixture)) + change * np.sqrt(conic.A.power(2).sum(axis=1))
+        matrices = [*grams(conic, mixture), smat(conic.P @ mixture, conic.mixed)]
+        sizes = [1.0, 1.0, float(np.sqrt(conic.P.power(2).sum())) if conic.mixed else 0.0]
+        room = [np.linalg.eigvalsh(M)[0] - _rounding(M) - 2 * size * change for M, size in zip(matrices, sizes, strict=True) if M.size]
+        if min(room, default=0.0) >= 0 and bool(np.all(conic.A @ mixture - conic.b <= -rows)):
+            short = ALLOWANCE * float(np.abs(conic.c) @ np.abs(mixture)) + change * float(np.linalg.norm(conic.c))
+            return Bound(float(conic.c @ mixture) - short, True), mixture
+    return Bound(float(conic.c @ z), False), z
 
 
 def grams(conic: Conic, z: np.ndarray) -> list[np.ndarray]:

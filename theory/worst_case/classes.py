@@ -32,7 +32,11 @@ class FunctionClass:
     values : whether there are function values.
     shifts : whether taking ``mu/2 ||x||^2`` out leaves the class with L - mu.
     lipschitz : whether L bounds the gradients themselves.
-    linear : whether gradients are a symmetric operator with spectrum in [mu, L] of x - x*: one semidefinite constraint for all points.
+    linear : gradients are a linear operator of differences of points, known through one semidefinite constraint for all of them:
+        "symmetric" with spectrum in [mu, L], "skew" or "any" with norm at most L; "" where they are not.
+    smooth : whether gradients are L-Lipschitz (asked where a nonconvex function has an infimum).
+    indicator : whether it is the indicator function of a set: all values are 0.
+    bounded : whether points are at most L apart.
     necessary : whether the inequalities are necessary only, so that worst cases are upper bounds.
     """
 
@@ -48,7 +52,10 @@ class FunctionClass:
     shifts: bool = False
     lipschitz: bool = False
     necessary: bool = False
-    linear: bool = False
+    linear: str = ""
+    smooth: bool = True
+    indicator: bool = False
+    bounded: bool = False
 
 
 def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -66,6 +73,16 @@ def _subgradient(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequali
     """``f_i >= f_j + <g_j, dx> + kappa/2 ||dx||^2``."""
     dx = x[i] - x
     return [(True, [(g + kappa / 2 * dx, dx)])]
+
+
+def _weakly(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``f_i >= f_j + <g_j, dx> - ||dx||^2/2``."""
+    return _subgradient(x, g, i, -1.0)
+
+
+def _normal(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``<g_j, x_i - x_j> <= 0``: g_j is in the normal cone of the set at x_j."""
+    return [(False, [(g, x[i] - x)])]
 
 
 def _growth(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -100,12 +117,24 @@ def _cocoercive(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalit
     return [(False, [(dg, dg), (-dg, dx)])]
 
 
+def _lipschitz(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``||dg|| <= ||dx||``."""
+    dx, dg = x[i] - x, g[i] - g
+    return [(False, [(dg, dg), (-dx, dx)])]
+
+
+def _lipschitz_and_monotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    return _lipschitz(x, g, i, kappa) + _monotone(x, g, i, kappa)
+
+
 def _residual(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``||dx - dg|| <= (1 - kappa) ||dx||``."""
     dx, dg = x[i] - x, g[i] - g
     return [(False, [(dg, dg), (-2 * dg, dx), ((2 - kappa) * kappa * dx, dx)])]
 
 
+_INDICATOR = "Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.6"
+_LINEAR = "Bousselmi, Hendrickx, Glineur 2023, Theorem 3.1"
 _QG = "Goujaud, Taylor, Dieuleveut 2022, Theorem 2.6"
 _CLASSES = {
     c.name: c
@@ -116,7 +145,7 @@ _CLASSES = {
             "Bousselmi, Hendrickx, Glineur 2023, Theorem 3.3",
             pairs=lambda x, g, i, kappa: [],
             takes_mu=True,
-            linear=True,
+            linear="symmetric",
         ),
         FunctionClass(
             "smooth",
@@ -178,6 +207,40 @@ _CLASSES = {
             symmetric=True,
             values=False,
         ),
+        FunctionClass(
+            "weakly_convex",  # f + L/2 ||x||^2 is convex
+            "the subgradient inequality of f + L/2 ||x||^2 (Taylor, Hendrickx, Glineur 2017, Theorem 1)",
+            pairs=_weakly,
+            minimiser=False,
+            smooth=False,
+        ),
+        FunctionClass("indicator", _INDICATOR, pairs=_normal, takes_L=False, values=False, indicator=True),
+        FunctionClass(
+            "bounded_indicator",  # of a set of diameter L
+            _INDICATOR,
+            pairs=_normal,
+            values=False,
+            indicator=True,
+            bounded=True,
+        ),
+        FunctionClass(
+            "lipschitz_operator",
+            "Kirszbraun's theorem (Ryu, Taylor, Bergeling, Giselsson 2020, Proposition 3)",
+            pairs=_lipschitz,
+            symmetric=True,
+            values=False,
+        ),
+        FunctionClass(
+            "lipschitz_monotone",  # strongly monotone with mu
+            "Ryu, Taylor, Bergeling, Giselsson 2020, Propositions 1 and 3 together (their Section 3: not sufficient)",
+            pairs=_lipschitz_and_monotone,
+            takes_mu=True,
+            symmetric=True,
+            values=False,
+            necessary=True,
+        ),
+        FunctionClass("linear_operator", _LINEAR, pairs=_nothing, values=False, linear="any"),
+        FunctionClass("skew_operator", f"{_LINEAR} and Corollary 3.2", pairs=_nothing, values=False, linear="skew"),
     )
 }
 

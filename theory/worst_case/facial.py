@@ -14,25 +14,57 @@ import numpy as np
 import scipy.sparse as sp
 from scipy.linalg import null_space
 
-from verify_rates.theory.worst_case.assemble import Conic, triangle
+from verify_rates.theory.worst_case.assemble import Conic, in_basis, triangle
+from verify_rates.theory.worst_case.bounds import ROUNDING
 
-# A direction is absent where the squared entries along it sum to less than this share of the largest sum: rounding of sums of squares.
+# Multipliers below this share of the largest may be those of inequalities that bind nothing.
+IDLE = 1e-5
+# A direction may be absent where the squared entries along it sum to less than this share of the largest sum, the rounding of sums of
+# squares; it is absent where the entries themselves are rounding too.
 ABSENT = 1e-14
 
 
-def relaxations(conic: Conic) -> Iterator[tuple[Conic, np.ndarray]]:
-    """Smaller problems with a value at least as large, and which rows they keep."""
+def relaxations(conic: Conic, lam: np.ndarray) -> Iterator[tuple[Conic, np.ndarray]]:
+    """Smaller problems with a value at least as large, and which rows they keep; ``lam`` are multipliers that nearly do."""
     to_minimiser = np.array([name.startswith("interpolation 0 ") for name in conic.names])
     about_it = np.array([(name.startswith("interpolation ") and name.endswith(" 0")) or name == "heterogeneity" for name in conic.names])
-    for dropped in (np.zeros_like(about_it), to_minimiser, to_minimiser | about_it):
-        smaller = None if conic.mixed else _reduced(conic, ~dropped)
-        if smaller and (dropped.any() or smaller.orders != conic.orders):
+    idle = lam <= IDLE * lam.max(initial=0.0)
+    for dropped in (np.zeros_like(about_it), to_minimiser, to_minimiser | about_it, idle):
+        smaller = _rows(conic, ~dropped)
+        smaller = _freed(smaller) or smaller
+        smaller = smaller if conic.mixed or conic.E.shape[0] else _reduced(smaller)
+        if dropped.any() or smaller.orders != conic.orders:
             yield smaller, np.flatnonzero(~dropped)
 
 
-def _reduced(conic: Conic, kept: np.ndarray) -> Conic:
-    """The rows kept, over the directions in which a slack matrix can differ from zero."""
-    A = conic.A[kept].toarray()
+def _rows(conic: Conic, kept: np.ndarray) -> Conic:
+    names = tuple(np.array(conic.names, dtype=object)[kept])
+    return dataclasses.replace(conic, A=sp.csr_array(conic.A[kept]), b=conic.b[kept], scales=conic.scales[kept], names=names)
+
+
+def _freed(conic: Conic) -> Conic | None:
+    """Vectors of whose squares nothing speaks may be as long as they like, so that their products with others are free numbers."""
+    start, inner, free, orders = 0, [], [], []
+    spoken = np.asarray(sum(abs(M).sum(axis=0) for M in (conic.A, conic.E, conic.P))).ravel() + np.abs(conic.c)
+    for k, size in zip(conic.orders, conic.sizes, strict=True):
+        i, j = triangle(k)
+        columns = np.arange(start, start + size)
+        silent = spoken[columns[i == j]] == 0
+        inside = ~(silent[i] | silent[j])
+        inner.append(columns[inside])
+        free.append(columns[~inside & (spoken[columns] > 0)])
+        orders.append(int((~silent).sum()))
+        start += size
+    if tuple(orders) == conic.orders:
+        return None
+    order = np.concatenate([*inner, *free, np.arange(start, conic.c.size)])
+    A, E, P = (sp.csr_array(M[:, order]) for M in (conic.A, conic.E, conic.P))
+    return dataclasses.replace(conic, c=conic.c[order], A=A, E=E, P=P, orders=(orders[0], orders[1]), positions=(None, None))
+
+
+def _reduced(conic: Conic) -> Conic:
+    """The same over the directions in which a slack matrix can differ from zero."""
+    A = conic.A.toarray()
     gram = sum(conic.sizes)
     possible = _slack_space(A[:, :gram], conic.c[:gram], A[:, gram:], conic.c[gram:])
     start, blocks, orders = 0, [], []
@@ -47,13 +79,10 @@ def _reduced(conic: Conic, kept: np.ndarray) -> Conic:
         conic,
         c=rows[-1],
         A=sp.csr_array(rows[:-1]),
-        b=conic.b[kept],
         E=sp.csr_array((0, rows.shape[1])),
         P=sp.csr_array((0, rows.shape[1])),
         orders=(orders[0], orders[1]),
         positions=(None, None),
-        names=tuple(np.array(conic.names, dtype=object)[kept]),
-        scales=conic.scales[kept],
     )
 
 
@@ -78,9 +107,9 @@ def _compressed(rows: np.ndarray, possible: np.ndarray, k: int) -> tuple[np.ndar
         return rows, k
     M = _matrices(possible, k)
     weights, vectors = np.linalg.eigh(np.einsum("mij,mkj->ik", M, M, optimize=True))
-    basis = vectors[:, weights > ABSENT * max(weights[-1], 1e-300)]
+    basis, absent = (vectors[:, kept] for kept in (weights > ABSENT * max(weights[-1], 1e-300), weights <= ABSENT * weights[-1]))
+    if np.abs(M @ absent).max(initial=0.0) > ROUNDING * max(1.0, float(np.abs(M).max(initial=0.0))):
+        return rows, k  # small, but not zero: what is left out would count
     if basis.shape[1] == k:
         return rows, k
-    small = np.einsum("ia,mij,jb->mab", basis, _matrices(rows, k), basis, optimize=True)
-    r, s = triangle(basis.shape[1])
-    return small[:, r, s] * np.where(r == s, 1.0, 2.0), basis.shape[1]
+    return in_basis(rows, basis), basis.shape[1]

@@ -6,34 +6,37 @@ import contextlib
 import dataclasses
 import math
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import scipy.sparse as sp
 
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.worst_case.algebra import Form, exact, is_fraction
-from verify_rates.theory.worst_case.assemble import Conic, assemble, rescaled
+from verify_rates.theory.worst_case.assemble import Conic, assemble, rescaled, triangle, turned
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
-from verify_rates.theory.worst_case.bounds import Bound, Dual, blended, lower, upper
-from verify_rates.theory.worst_case.classes import get_class
+from verify_rates.theory.worst_case.bounds import SINGULAR, Bound, Dual, blended, grams, lower, upper
+from verify_rates.theory.worst_case.classes import FunctionClass, get_class
 from verify_rates.theory.worst_case.facial import relaxations
 from verify_rates.theory.worst_case.instance import record
-from verify_rates.theory.worst_case.interior import interior_point
+from verify_rates.theory.worst_case.interior import best_run, interior_point
 from verify_rates.theory.worst_case.result import WorstCase
 from verify_rates.theory.worst_case.working_set import solve_few
 from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, field_units, taken
 
-TAKES = ("last", "best", "mean", "average_iterate")
+TAKES = ("last", "best", "best_after", "mean", "average_iterate")
 STARTS = ("standard", "free")
 # Least eigenvalues asked of the slack matrices (see backends), in normalised units: the first covers what a good solve leaves and is not
 # seen at the accuracy that callers need (1e-6 relative); multipliers of the second repair those of the first by a blend.
 SHARP, SAFE = 1e-11, 1e-7
+# Largest trace of the Gram matrices, times their order, where vectors are asked to be short; a solution needs no more than about 1.
+LONGEST = 4.0
 # Ends further apart than this, relatively, are not good enough to stop at.
 WIDE = 1e-6
 # In problems too large for that, ends this close do: a solve of all inequalities leaves as much.
@@ -44,12 +47,18 @@ LIGHT = 32
 SMALLEST_UNIT = 1e-4
 
 
+class Fall(NamedTuple):
+    """An initial condition: by how much a measure falls from the first state to the last (``initial=Fall("function_gap")``)."""
+
+    measure: str | Callable[..., Any]
+
+
 def worst_case(
     method: str | Method,
     hyper: dict[str, Any],
     *,
     steps: int,
-    functions: str = "smooth_strongly_convex",
+    functions: str | dict[str, Any] = "smooth_strongly_convex",
     L: Any = 1.0,
     mu: Any = 0.0,
     n: int | str = "any",
@@ -63,6 +72,7 @@ def worst_case(
     take: str = "last",
     start: str = "standard",
     solver: str = "CLARABEL",
+    objective: Sequence[str] | None = None,
 ) -> WorstCase:
     """The largest value of a measure after ``steps`` steps, over all problems of a class, dimensions, starts and compressors.
 
@@ -83,18 +93,23 @@ def worst_case(
     functions, L, mu : the class and its constants: "smooth_strongly_convex" (mu may be 0), "smooth", "convex", "strongly_convex",
         "smooth_lojasiewicz" (gradients dominate gaps with mu), "convex_lipschitz" (L
         bounds gradients), "convex_quadratic_growth", "secant_error_bound" (RSI with mu, EB with L), and the operators "monotone",
-        "cocoercive" and "nonexpansive_residual" (``grad(x) = x - A x``; A is (1-mu)-contractive).
+        "cocoercive" and "nonexpansive_residual" (``grad(x) = x - A x``; A is (1-mu)-contractive); all are listed by
+        :func:`~verify_rates.theory.worst_case.classes.class_names`.  Or several functions by name, the workers' own first:
+        ``{"f": "smooth_strongly_convex", "h": "convex"}``, where a class may come with its own constants, ``(class, L, mu)``.
     n : "any" (every n >= 2 at once), 1, or a number.
     compressor : ``{"delta": ...}``, ``{"Delta2": ...}``, or a compressor or its name: then its class in dimension ``d``, which is only
         more than that compressor can do.
     mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology or its name (with n workers).
     zeta2_star : ``mean_i ||grad f_i(x*)||^2`` at most; 0: a common minimiser; None: arbitrary.
-    initial, initial_value : a measure of the first state that is at most ``initial_value``; "gap_to_last" for ``f(x_0) - f(x_N)``;
-        or a list of ``(measure, value)``.
+    initial, initial_value : a measure of the first state that is at most ``initial_value``; "gap_to_last" for ``f(x_0) - f(x_N)``
+        (:class:`Fall` of any other measure);
+        "none" where the class bounds everything; or a list of ``(measure, value)``, or ``(measure, "==", 0)`` for one that vanishes.
     measure : a name or ``measure(s, w, h)``, linear in gaps and squared norms.
-    take : "last" (N), "best" (minimum over 0..N), "mean" (over 0..N-1), "average_iterate" (measure at the average of 0..N-1).
+    take : "last" (N), "best" (minimum over 0..N), "best_after" (over 1..N), "mean" (over 0..N-1), "average_iterate" (measure at the
+        average of 0..N-1).
     start : "standard" (as a run starts) or "free" (every field of the state arbitrary).
     solver : "CLARABEL", or "cvxpy:NAME".
+    objective : names of the functions of which x* minimises the sum (all of them, unless given).
 
     Errors
     ------
@@ -109,39 +124,49 @@ def worst_case(
     began = time.perf_counter()
     method = get_method(method)
     values = exact_hypers(method, hyper)
-    setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star)
+    setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star, objective)
     steps = _whole(steps, "steps", 1)
     for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
         if value not in known:
             raise nearest(str(value), known, what)
     measure_function = get_measure(measure)
     check_kinds(method, method.hypers(**hyper))
-    world, first, objective = _collected(method, values, setting, steps, start, measure_function, take, initial, initial_value)
-    conic, builder = assemble(world, objective)
+    asked = (method, values, setting, steps, start, measure_function, take, initial, initial_value)
+    world, first, aim = _collected(*asked)
+    conic, builder = assemble(world, aim)
     statement = _statement(method, values, steps, setting, initial, initial_value, measure, take, start)
     common: dict[str, Any] = {
         "exact": not world.relaxed,
-        "why": world.relaxed or _reason(setting),
+        "why": world.relaxed or _reason(setting, world),
         "solver": solver,
         "solver_version": version(solver),
-        "size": {"gram": list(conic.orders), "inequalities": conic.A.shape[0], "points": len(world.points)},
+        "size": {"gram": list(conic.orders), "inequalities": conic.A.shape[0], "points": sum(len(p.points) for p in world.parts.values())},
         "statement": statement,
     }
     best = _best(conic, interior_point(world, conic, builder), solver)
+    if best.raw.ok and world.linear and world.plain and setting.functions.linear == "symmetric":
+        run_low, z = best_run(world, conic, builder)
+        best = best.with_better_ends_of(dataclasses.replace(best, low=run_low, z=z))
     conic, raw, top, low = best.conic, best.raw, best.top, best.low
     if not raw.ok:
         return _without_value(raw, common, time.perf_counter() - began)
     high, reached = (conic.offset + conic.unit * end.value for end in (top, low))
+    verified = top.verified and (low.verified or bool(world.relaxed))
+    if world.searches:
+        reached, ok = _searched(world, builder, best, asked, solver)
+        met = ok and high - reached <= WIDE * abs(high)
+        common |= {"exact": met, "why": f"{_reason(setting, world)}; {SEARCHED}" if met else world.relaxed}
+        verified, world.relaxed = top.verified and ok, "" if ok else world.relaxed
     instance = None
-    if not world.relaxed:
+    if not world.relaxed and world.plain and not (world.equalities or world.linear):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
         instance = record(world, conic, builder, best.z, first, statement, reached, **callables)
     duals = best.lam / conic.scales * conic.unit / conic.radius2
     return WorstCase(
         lower=-math.inf if world.relaxed else reached,
         upper=high,
-        rigorous=best.verified,
-        status="solved" if best.verified else raw.status,
+        rigorous=verified,
+        status="solved" if verified else raw.status,
         message=raw.message,
         gap=high - reached,
         seconds=time.perf_counter() - began,
@@ -164,7 +189,7 @@ class Solved:
 
     @property
     def verified(self) -> bool:
-        return self.top.verified and (self.low.verified or bool(self.conic.mixed))
+        return self.top.verified and self.low.verified
 
     @property
     def apart(self) -> float:
@@ -186,7 +211,17 @@ class Solved:
 
 
 def _collected(
-    method: Method, values: Any, setting: Setting, steps: int, start: str, measure: Any, take: str, initial: Any, limit: Any
+    method: Method,
+    values: Any,
+    setting: Setting,
+    steps: int,
+    start: str,
+    measure: Any,
+    take: str,
+    initial: Any,
+    limit: Any,
+    coefficients: Any = None,
+    rescaled_already: bool = False,
 ) -> tuple[PepWorld, Any, Form]:
     """Run the step function on symbols: the world with all constraints, the first state, the objective.
 
@@ -194,20 +229,53 @@ def _collected(
     """
     free = start == "free"
     free_of_minimiser = (True, False) if setting.functions.at_minimiser is None else (True,)
-    for centred in free_of_minimiser if setting.functions.minimiser else (False,):
-        world = PepWorld(setting, centred=centred)
+    for centred in free_of_minimiser if setting.minimiser else (False,):
+        world = PepWorld(setting, centred=centred, coefficients=coefficients)
         first = world.free_start(method, values, field_units(method, values, setting, steps)) if free else world.start(method, values)
         with _fields_named(method):
             objective, states = _objective(method, values, world, first, steps, measure, take)
             conditions = initial_values(initial, limit, states, world, values)
-        if world.needs_minimiser or not setting.functions.minimiser:
+            vanishing = initial_equalities(initial, states, world, values)
+        if not any(part.setting.functions.takes_L for part in world.parts.values()) and not rescaled_already:
+            setting = _with_slopes(setting, world.slopes)
+            return _collected(method, values, setting, steps, start, measure, take, initial, limit, coefficients, True)
+        if world.needs_minimiser or not setting.minimiser:
             break
     for k, (value, bound) in enumerate(conditions):
         if not isinstance(value, Form):
             raise UsageError("an initial condition must be a measure of the state.")
         world.constraints.append((f"initial {k}", value - bound))
+    world.equalities += [(f"initial equality {k}", form) for k, form in enumerate(vanishing)]
     world.finish(objective)
     return world, first, objective
+
+
+def _with_slopes(setting: Setting, slopes: dict[str, Fraction]) -> Setting:
+    """The same, where gradients of functions without an L have the given sizes as units."""
+
+    def unit(name: str, L: Fraction, mu: Fraction) -> Fraction:
+        return max(slopes.get(name, L), mu)
+
+    others = tuple((name, cls, unit(name, L, mu), mu) for name, cls, L, mu in setting.others)
+    return dataclasses.replace(setting, L=unit(setting.name, setting.L, setting.mu), others=others)
+
+
+SEARCHED = "the searches' own coefficients reach the bound that their orthogonality gives"
+
+
+def _searched(world: PepWorld, builder: Any, best: Solved, asked: tuple[Any, ...], solver: str) -> tuple[float, bool]:
+    """A value that is reached, where every search makes the move of the relaxed instance that lies along its directions."""
+    G, coefficients = grams(best.conic, best.z)[0], []
+    for move, directions in world.searches:
+        U = builder.coordinates([move, *directions])[0]
+        products = U @ G @ U.T
+        lengths = np.sqrt(np.diag(products).clip(1e-300))[1:]
+        found = np.linalg.lstsq(products[1:, 1:] / np.outer(lengths, lengths), products[1:, 0] / lengths, rcond=SINGULAR)[0] / lengths
+        coefficients.append(tuple(exact(float(c)) for c in found))
+    made, _, aim = _collected(*asked, tuple(coefficients))
+    conic, builder = assemble(made, aim)
+    again = _best(conic, interior_point(made, conic, builder), solver)
+    return conic.offset + conic.unit * again.low.value, again.raw.ok and again.low.verified
 
 
 def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
@@ -217,16 +285,35 @@ def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
         return few
     first = _attempt(conic, inside, solver)
     found = first if few is None or not first.raw.ok else first.with_better_ends_of(few)
+    if found.wide and sum(conic.orders) <= LIGHT:
+        found = found.with_better_ends_of(_in_basis_of(first, inside, solver))
     for least in (1.0, SMALLEST_UNIT):
         if found.wide and first.top.value > 0 and sum(conic.orders) <= LIGHT:
             found = found.with_better_ends_of(_in_units_of(first, least, inside, solver))
     return found
 
 
+def _in_basis_of(first: Solved, inside: np.ndarray, solver: str) -> Solved:
+    """Another solve in bases in which a point between the solution and the strictly feasible one is the identity: little is then needed to
+    make it feasible where equalities leave little room."""
+    conic = first.conic
+    if not first.raw.ok or min((np.linalg.eigvalsh(M)[0] for M in grams(conic, inside) if M.size), default=0.0) <= 0:
+        return first
+    closer, turns, rows = turned(conic, first.z + inside)
+
+    def told(z: np.ndarray, turns: list[np.ndarray]) -> np.ndarray:
+        matrices = [turn @ G @ turn.T for turn, G in zip(turns, grams(conic, z), strict=True)]
+        return np.concatenate([*(M[triangle(len(M))] for M in matrices), z[sum(conic.sizes) :]])
+
+    known = first.top.value if first.top.verified else math.inf
+    again = _attempt(closer, told(inside, [np.linalg.inv(turn) for turn in turns]), solver, known)
+    return dataclasses.replace(again, conic=conic, lam=again.lam / rows, z=told(again.z, turns)) if again.raw.ok else first
+
+
 def _in_units_of(first: Solved, least: float, inside: np.ndarray, solver: str) -> Solved:
     """Another solve in units of a solution, no unit below ``least``, told in the scaling of the first."""
     closer, columns, rows = rescaled(first.conic, first.z, first.top.value, least)
-    again = _attempt(closer, inside / columns, solver)
+    again = _attempt(closer, inside / columns, solver, 1.0 if first.top.verified else math.inf)
     if not again.raw.ok:
         return first
     ratio = closer.unit / first.conic.unit
@@ -248,7 +335,8 @@ def _of_few(conic: Conic, inside: np.ndarray) -> Solved | None:
     return Solved(conic, raw, dual.bound, low, dual.lam, z)
 
 
-def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
+def _attempt(conic: Conic, inside: np.ndarray, solver: str, known: float = math.inf) -> Solved:
+    """One solve with its ends; an upper end that is no better than a ``known`` verified one is not repaired."""
     raw = solve_conic(conic, SHARP, solver)
     if not raw.ok:  # no strictly feasible multipliers
         raw = solve_conic(conic, 0.0, solver)
@@ -257,27 +345,49 @@ def _attempt(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
         return Solved(conic, raw, nothing, nothing, raw.lam, raw.z)
     low, z = lower(conic, raw, inside)
     dual = upper(conic, raw)
-    if not dual.bound.verified:
+    if raw.status != "solved" or not low.verified:  # nothing bounds some direction
+        short = solve_conic(_short(conic), SHARP, solver)
+        other, vectors = lower(conic, short, inside) if short.ok else (low, z)
+        low, z = (other, vectors) if (other.verified, other.value) > (low.verified, low.value) else (low, z)
+    if not dual.bound.verified and known - dual.bound.value > WIDE * abs(dual.bound.value):
         dual = _repaired(conic, raw, dual, low.value, solver)
     return Solved(conic, raw, dual.bound, low, dual.lam, z)
 
 
+def _short(conic: Conic) -> Conic:
+    """The same with short vectors only: its instances are some of those of the problem, and none of them has unbounded directions."""
+    diagonal = np.concatenate([np.equal(*triangle(k)).astype(float) for k in conic.orders])
+    row = np.concatenate([diagonal, np.zeros(conic.c.size - diagonal.size)])
+    A = sp.csr_array(sp.vstack([conic.A, row[None]], format="csr"))
+    limit = LONGEST * sum(conic.orders)
+    return dataclasses.replace(conic, A=A, b=np.append(conic.b, limit), names=(*conic.names, "short"), scales=np.append(conic.scales, 1.0))
+
+
 def _repaired(conic: Conic, raw: Raw, dual: Dual, low: float, solver: str) -> Dual:
     """Verified multipliers from further solves: blended in, or those of a relaxation with practically the same value."""
-    best = _blend(conic, raw, dual, solver)
-    for smaller, kept in relaxations(conic):
-        if best.bound.verified and best.bound.value - low <= WIDE * abs(best.bound.value):
+    best = dual
+
+    def done() -> bool:
+        return best.bound.verified and best.bound.value - low <= WIDE * abs(best.bound.value)
+
+    def better(found: Dual) -> Dual:
+        better_one = found.bound.verified and (not best.bound.verified or found.bound.value < best.bound.value)
+        return found if better_one else best
+
+    if raw.status == "solved":
+        best = better(_blend(conic, raw, dual, solver))
+    for smaller, kept in relaxations(conic, raw.lam):
+        if done():
             break
         other = solve_conic(smaller, SHARP, solver)
         if not other.ok:
             continue
         found = upper(smaller, other)
         found = found if found.bound.verified else _blend(smaller, other, found, solver)
-        if found.bound.verified and (not best.bound.verified or found.bound.value < best.bound.value):
-            lam = np.zeros(len(conic.b))
-            lam[kept] = found.lam
-            best = dataclasses.replace(found, lam=lam)
-    return best
+        lam = np.zeros(len(conic.b))
+        lam[kept] = found.lam
+        best = better(dataclasses.replace(found, lam=lam))
+    return best if done() or raw.status == "solved" else better(_blend(conic, raw, dual, solver))
 
 
 def _blend(conic: Conic, raw: Raw, dual: Dual, solver: str) -> Dual:
@@ -326,19 +436,38 @@ def _fields_named(method: Method) -> Iterator[None]:
 
 def initial_values(initial: Any, limit: Any, states: list[Any], world: Any, hyper: Any) -> list[tuple[Any, Any]]:
     """Every initial condition as (value, limit)."""
-    if isinstance(initial, (list, tuple)):
-        pairs = [item if isinstance(item, (list, tuple)) else (item, limit) for item in initial]
-        if not pairs:
+    if initial == "none":
+        return []
+    if isinstance(initial, (list, tuple)) and not isinstance(initial, Fall):
+        if not initial:
             raise UsageError("an empty list of initial conditions bounds nothing; name at least one.")
+        pairs = [item if isinstance(item, (list, tuple)) else (item, limit) for item in initial if not _is_equality(item)]
         return [end for name, value in pairs for end in initial_values(name, value, states, world, hyper)]
     number = exact(limit)
     if number <= 0:
         raise UsageError(f"the value of an initial condition must be positive, not {limit!r}.")
     limit = number if isinstance(world, PepWorld) else float(number)
     if initial == "gap_to_last":
-        gap = get_measure("function_gap")
-        return [(gap(states[0], world, at_exact(hyper, 0)) - gap(states[-1], world, at_exact(hyper, 0)), limit)]
+        initial = Fall("function_gap")
+    if isinstance(initial, Fall):
+        measure = get_measure(initial.measure)
+        return [(measure(states[0], world, at_exact(hyper, 0)) - measure(states[-1], world, at_exact(hyper, 0)), limit)]
     return [(get_measure(initial)(states[0], world, at_exact(hyper, 0)), limit)]
+
+
+def _is_equality(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 3
+
+
+def initial_equalities(initial: Any, states: list[Any], world: Any, hyper: Any) -> list[Form]:
+    """The measures of the first state that are said to vanish."""
+    found = []
+    several = isinstance(initial, (list, tuple)) and not isinstance(initial, Fall)
+    for measure, relation, value in filter(_is_equality, initial if several else ()):
+        if relation != "==" or exact(value) != 0:
+            raise UsageError("an initial equality is written (measure, '==', 0).")
+        found.append(get_measure(measure)(states[0], world, at_exact(hyper, 0)))
+    return found
 
 
 # --- input -----------------------------------------------------------------------------------------------------------
@@ -364,10 +493,48 @@ def _whole(value: Any, name: str, least: int) -> int:
     return int(number)
 
 
-def setting_of(functions: str, L: Any, mu: Any, n: Any, compressor: Any, d: int | None, mixing: Any, zeta2_star: Any) -> Setting:
+def setting_of(
+    functions: Any, L: Any, mu: Any, n: Any, compressor: Any, d: int | None, mixing: Any, zeta2_star: Any, objective: Any = None
+) -> Setting:
     """What is assumed, checked; UsageError with one sentence where it makes no sense."""
-    cls = get_class(functions)
-    L, mu = _named("L", L), _named("mu", mu)
+    given = functions if isinstance(functions, dict) else {"f": functions}
+    if not given:
+        raise UsageError("functions names no function; give a class, or a dictionary such as {'f': 'convex', 'h': 'indicator'}.")
+    parts = [(name, *_class_of(value, L if i == 0 else None, mu if i == 0 else 0)) for i, (name, value) in enumerate(given.items())]
+    unit = next((L for _, cls, L, _ in parts if cls.takes_L and not cls.bounded), Fraction(1))  # of gradients in a class without L
+    parts = [(name, cls, L if cls.takes_L else max(unit, mu), mu) for name, cls, L, mu in parts]
+    (name, cls, L, mu), *others = parts
+    minimised = tuple(given if objective is None else objective)
+    for item in minimised:
+        if item not in given:
+            raise nearest(str(item), given, "function")
+    for item, other, *_ in parts:
+        if others and (other.at_minimiser or (other.linear and item != name)):
+            why = "is read of a single function (a quadratic also as the first of several)"
+            raise Unsupported(f"the worst case of {item!r}: the class {other.name!r} {why}")
+    if zeta2_star is not None:
+        zeta2_star = _named("zeta2_star", zeta2_star)
+        if zeta2_star < 0:
+            raise UsageError(f"zeta2_star must be at least 0, not {float(zeta2_star):g}.")
+        if not cls.minimiser:
+            if zeta2_star:
+                why = "speaks of the gradients at a minimiser, which functions of that class need not have; leave it out."
+                raise UsageError(f"zeta2_star {why} (The class is {cls.name!r}.)")
+            zeta2_star = None
+    workers = None if n == "any" else _whole(n, "n", 1)
+    spectrum, workers = _spectrum(mixing, workers)
+    delta, Delta2 = _compressor(compressor, d)
+    return Setting(cls, L, mu, workers, delta, Delta2, spectrum, zeta2_star, name, tuple(others), minimised, unit)
+
+
+def _class_of(value: Any, L: Any, mu: Any) -> tuple[FunctionClass, Fraction, Fraction]:
+    """A class with its constants, from its name or ``(name, L, mu)``; L as None is 1."""
+    if isinstance(value, (tuple, list)):
+        if not 1 <= len(value) <= 3:
+            raise UsageError("a class with constants is written (name, L) or (name, L, mu).")
+        value, L, mu = (*value, *(None, 0)[len(value) - 1 :])
+    cls = get_class(value)
+    L, mu = _named("L", 1 if L is None else L), _named("mu", mu)
     if not cls.takes_L:
         if L != 1:
             raise UsageError(f"the class {cls.name!r} has no L; leave it out.")
@@ -380,14 +547,7 @@ def setting_of(functions: str, L: Any, mu: Any, n: Any, compressor: Any, d: int 
         raise UsageError(f"mu = {float(mu):g} exceeds L = {float(L):g}; no function is more convex than it is smooth.")
     if mu and not cls.takes_mu:
         raise UsageError(f"the class {cls.name!r} has no mu; leave it out.")
-    if zeta2_star is not None:
-        zeta2_star = _named("zeta2_star", zeta2_star)
-        if zeta2_star < 0:
-            raise UsageError(f"zeta2_star must be at least 0, not {float(zeta2_star):g}.")
-    workers = None if n == "any" else _whole(n, "n", 1)
-    spectrum, workers = _spectrum(mixing, workers)
-    delta, Delta2 = _compressor(compressor, d)
-    return Setting(cls, L, mu, workers, delta, Delta2, spectrum, zeta2_star)
+    return cls, L, mu
 
 
 def _named(name: str, value: Any) -> Fraction:
@@ -483,7 +643,7 @@ def _statement(
         "method": method.name,
         "hyper": {k: _plain([v(t) for t in range(steps)] if callable(v) else v) for k, v in hyper._asdict().items()},
         "steps": steps,
-        "functions": setting.functions.name,
+        "functions": _functions_told(setting),
         "L": float(setting.L),
         "mu": float(setting.mu),
         "n": "any" if setting.n is None else setting.n,
@@ -498,7 +658,21 @@ def _statement(
     }
 
 
+def _functions_told(setting: Setting) -> Any:
+    """The class, or every function's name, class and constants."""
+    if not setting.others:
+        return setting.functions.name
+    own = (setting.name, setting.functions, setting.L, setting.mu)
+    told = {
+        name: {"class": cls.name} | {k: float(v) for k, v in (("L", L), ("mu", mu)) if getattr(cls, f"takes_{k}")}
+        for name, cls, L, mu in (own, *setting.others)
+    }
+    return told | {"objective": list(setting.objective)}
+
+
 def _plain(value: Any) -> Any:
+    if isinstance(value, Fall):
+        return f"{_plain(value.measure)} falls"
     if isinstance(value, (list, tuple)):
         return [_plain(v) for v in value]
     if callable(value):
@@ -508,6 +682,9 @@ def _plain(value: Any) -> Any:
     return float(value)
 
 
-def _reason(setting: Setting) -> str:
+def _reason(setting: Setting, world: PepWorld) -> str:
+    if len(world.parts) > 1:
+        sources = dict.fromkeys(part.setting.functions.source for part in world.parts.values())
+        return f"conditions necessary and sufficient by {', '.join(sources)}"
     workers = "one worker" if setting.n == 1 else "exchangeable workers with their own functions, every n >= 2"
     return f"{workers}; conditions necessary and sufficient by {setting.functions.source}"

@@ -13,8 +13,8 @@ import dataclasses
 import numpy as np
 import scipy.sparse as sp
 
-from verify_rates.theory.worst_case.assemble import Conic, smat, triangle
-from verify_rates.theory.worst_case.backends import Raw, off_diagonal, solve_conic
+from verify_rates.theory.worst_case.assemble import Conic, in_basis, smat, triangle
+from verify_rates.theory.worst_case.backends import Raw, solve_conic
 
 MANY = 120  # inequalities below which one solve of all is quicker
 ROUNDS = 2  # solves with few before all are taken
@@ -26,7 +26,7 @@ VANISHING = 1e-12  # entries over the other basis that are rounding of zero
 def solve_few(conic: Conic, margin: float) -> Raw | None:
     """As :func:`solve_conic`, through few inequalities; None where there are not many, or where few did not do."""
     known = all(k == 0 or basis is not None for k, basis in zip(conic.orders, conic.positions, strict=True))
-    if len(conic.b) < MANY or conic.mixed or not known:
+    if len(conic.b) < MANY or conic.mixed or conic.E.shape[0] or not known:
         return None
     kept = np.array([_first(name) for name in conic.names])
     for _ in range(ROUNDS):
@@ -55,11 +55,8 @@ def _over_positions(conic: Conic, margin: float) -> Raw:
     """Solve over the basis of positions; the primal point is told over the old one, multipliers are the same."""
     rows, parts, start = np.vstack([conic.A.toarray(), conic.c]), [], 0
     turns = [np.eye(k) if basis is None else np.linalg.inv(basis) for k, basis in zip(conic.orders, conic.positions, strict=True)]
-    for k, size, turn in zip(conic.orders, conic.sizes, turns, strict=True):
-        i, j = triangle(k)
-        matrices = np.zeros((len(rows), k, k))
-        matrices[:, i, j] = matrices[:, j, i] = rows[:, start : start + size] * off_diagonal(k, 0.5)
-        made = np.einsum("ia,mij,jb->mab", turn, matrices, turn, optimize=True)[:, i, j] / off_diagonal(k, 0.5)
+    for size, turn in zip(conic.sizes, turns, strict=True):
+        made = in_basis(rows[:, start : start + size], turn)
         parts.append(np.where(np.abs(made) <= VANISHING, 0.0, made))
         start += size
     turned = np.hstack([*parts, rows[:, start:]])

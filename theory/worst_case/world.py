@@ -6,12 +6,13 @@ matrices G, D >= 0.  A constraint is a :class:`Form` that must be at most 0.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, NamedTuple
 
-from verify_rates.solvers.method import UsageError, at
+from verify_rates.solvers.method import UsageError, at, nearest
 from verify_rates.solvers.words import Kind, Unsupported, World
 from verify_rates.theory.worst_case.algebra import Form, Vec, exact, inner, sqnorm
 from verify_rates.theory.worst_case.classes import FunctionClass
@@ -29,6 +30,20 @@ class Setting:
     Delta2: Fraction | None  # mean ||C(v)-v||^2 <= Delta2
     mixing: tuple[Fraction, Fraction] | None  # eigenvalues on deviations lie between
     zeta2_star: Fraction | None  # mean ||grad f_i(x*)||^2 at most; None: arbitrary
+    name: str = "f"  # of the workers' functions
+    others: tuple[tuple[str, FunctionClass, Fraction, Fraction], ...] = ()  # functions that all workers share: name, class, L, mu
+    objective: tuple[str, ...] = ("f",)  # names of the functions of which x* minimises the sum
+    unit: Fraction = Fraction(1)  # of gradients where L says nothing of them
+
+    @property
+    def minimiser(self) -> bool:
+        """Whether there is an x*: the classes say so of every function of the sum."""
+        classes = {self.name: self.functions} | {name: cls for name, cls, *_ in self.others}
+        return bool(self.objective) and all(classes[name].minimiser for name in self.objective)
+
+    def of(self, functions: FunctionClass, L: Fraction, mu: Fraction) -> Setting:
+        """The same with another class."""
+        return replace(self, functions=functions, L=L, mu=mu, others=())
 
     @property
     def shift(self) -> Fraction:
@@ -37,8 +52,8 @@ class Setting:
 
     @property
     def width(self) -> float:
-        """The unit of interpolated gradients: their Lipschitz constant."""
-        return float(self.L - self.shift)
+        """The unit of interpolated gradients: their Lipschitz constant, where there is one."""
+        return float(self.unit) if self.functions.bounded else float(self.L - self.shift)
 
     @property
     def kappa(self) -> float:
@@ -59,6 +74,28 @@ class Point(NamedTuple):
     v: Form
 
 
+@dataclass
+class Part:
+    """One function (or operator), its class and constants, and the points at which it was evaluated."""
+
+    name: str
+    setting: Setting
+    points: list[Point] = field(default_factory=list)
+    known: dict[Any, int] = field(default_factory=dict)
+
+    def store(self, point: Point) -> int:
+        self.known[point.x.key] = len(self.points)
+        self.points.append(point)
+        return len(self.points) - 1
+
+
+class Search(NamedTuple):
+    """A line or subspace search: the move that was made, and the directions."""
+
+    move: Vec
+    directions: list[Vec]
+
+
 class Answer(NamedTuple):
     """What a compressor made of ``v``."""
 
@@ -75,27 +112,55 @@ class PepWorld(World):
     mean_units: list[float] = field(default_factory=list)  # size of every basis vector where positions have size 1
     dev_units: list[float] = field(default_factory=list)
     scalar_units: list[float] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
     constraints: list[tuple[str, Form]] = field(default_factory=list)  # (name, form <= 0)
+    equalities: list[tuple[str, Form]] = field(default_factory=list)  # (name, form = 0)
     mixed: list[tuple[Vec, Vec]] = field(default_factory=list)  # deviations before and after
-    linear: list[tuple[Vec, Vec]] = field(default_factory=list)  # positions less x*, and gradients of a quadratic
+    linear: list[tuple[Vec, Vec]] = field(default_factory=list)  # positions and gradients of a quadratic, less those at its first point
     answers: list[Answer] = field(default_factory=list)
-    implicit: list[tuple[Vec, Fraction, Vec]] = field(default_factory=list)  # g with g = g(v - gamma g), gamma, and v - x*
+    resolvents: list[tuple[Vec, Fraction, Vec]] = field(default_factory=list)  # g with g = g(v - gamma g), gamma, and v - x*
+    searches: list[Search] = field(default_factory=list)
+    coefficients: tuple[tuple[Fraction, ...], ...] | None = None  # of the directions of every search; None: any move
+    slopes: dict[str, Fraction] = field(default_factory=dict)  # sizes of gradients that implicit steps suggest where no class has an L
     script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
     tosses: list[tuple[Fraction, bool]] = field(default_factory=list)
     relaxed: str = ""  # why the value is an upper bound only
     centred: bool = True  # the minimiser is the first point; False: it is left out, every finite set of points has one
 
     def __post_init__(self) -> None:
-        self._known: dict[Any, int] = {}
+        own = Part(self.setting.name, self.setting)
+        self.parts = {own.name: own} | {name: Part(name, self.setting.of(*rest)) for name, *rest in self.setting.others}
+        self.own, self.points = own, own.points
+        self.plain = not self.setting.others  # a run on one-dimensional quadratics is an instance of it
         self._f_star: Form | None = None  # infimum of f where there is no minimiser, made when asked for
+        self._solved: dict[Any, Vec] = {}  # implicit steps
+        self._floors: dict[str, Form] = {}  # the same of single functions; only differences of their values may be spoken of
         self.asked_for_minimiser = False
-        if self.setting.functions.necessary:
-            self.relaxed = f"the inequalities of {self.setting.functions.name!r} are necessary, not sufficient"
+        for part in self.parts.values():
+            if part.setting.functions.necessary:
+                self.relaxed = f"the inequalities of {part.setting.functions.name!r} are necessary, not sufficient"
         self.minimiser = self.basis(1.0, dev=False)  # x* itself; drops out of methods that do not know the origin
         if self.centred:
-            g = self._gradient_at_minimiser()
-            self._store(Point(self.minimiser, g, Form(), g, Form()))
+            self._optimal()
+
+    def _optimal(self) -> None:
+        """The minimiser as first point of every function of the objective; their gradients there add up to zero."""
+        total, last = Vec(shared=False), self.own.name if self.own.name in self.setting.objective else self.setting.objective[-1]
+        for name in sorted(self.setting.objective, key=lambda name: name == last):
+            part = self.parts[name]
+            if name != last:
+                total = total + (g := self._fresh(part))
+            else:
+                g = -total + (self._gradient_at_minimiser() if part is self.own else Vec(shared=False))
+            part.store(Point(self.minimiser, g, Form(), g, Form()))
+
+    def _fresh(self, part: Part, most: float = math.inf) -> Vec:
+        """A new gradient of a function; of one of several it is told from that at its first point, so that tilts of two functions which
+        cancel are one vector."""
+        made = self._image_of(part, most)
+        return made + part.points[0].h if self.setting.others and part.points else made
+
+    def _image_of(self, part: Part, most: float = math.inf) -> Vec:
+        return self.basis(min(most, part.setting.width or float(part.setting.L)), shared=False, dev=part is self.own)
 
     def _gradient_at_minimiser(self) -> Vec:
         zeta2 = self.setting.zeta2_star
@@ -148,62 +213,138 @@ class PepWorld(World):
 
     # --- points ------------------------------------------------------------------------------------------------------
 
-    def _store(self, point: Point) -> int:
-        self._known[point.x.key] = len(self.points)
-        self.points.append(point)
-        return len(self.points) - 1
-
-    def _evaluate(self, x: Vec) -> int:
-        key = x.key
-        if key in self._known:
-            return self._known[key]
-        if not self.points:  # only differences of function values matter
-            g = self.basis(float(self.setting.L), shared=False)
-            return self._store(Point(x, g, Form(), g, Form()))
-        centre = self.points[0]
-        r = Vec(x.mean, x.dev, False) - Vec(centre.x.mean, centre.x.dev, False)
-        if self.setting.functions.linear:
-            if self.setting.n != 1:
-                self.refuse("grad", "quadratics are read for one worker")
-            h = self.basis(float(self.setting.L), shared=False)
-            self.linear.append((r, h))
-            self.relaxed = "the symmetry of a quadratic's Hessian is an equality, for which the lower end is not verified"
-            return self._store(Point(x, h, inner(h, r) / 2, h, inner(h, r) / 2))
-        if self.setting.width:
-            h, v = self.basis(self.setting.width, shared=False), self._height()
+    def _evaluate(self, x: Vec, part: Part | None = None) -> Point:
+        part = part or self.own
+        if x.key in part.known:
+            return part.points[part.known[x.key]]
+        if part is not self.own and x.dev:
+            self.refuse(f"grad of {part.name}", "a function that all workers share is read at points that all workers share")
+        if not part.points:  # only differences of function values matter
+            g = self._fresh(part)
+            part.store(Point(x, g, Form(), g, Form()))
+        elif part.setting.functions.linear:
+            self._image(part, x)
+        elif part.setting.width:
+            self._shifted(part, x, self._fresh(part), self._height(part))
         else:  # f_i is this one quadratic
-            h, v = centre.h, inner(centre.h, r)
-        return self._store(self._shifted(x, r, h, v))
+            h = part.points[0].h
+            self._shifted(part, x, h, self.inner(h, _apart(x, part.points[0].x)))
+        return part.points[-1]
 
-    def _height(self) -> Form:
-        return self.scalar(self.setting.width) if self.setting.functions.values else Form()
+    def _height(self, part: Part | None = None) -> Form:
+        setting = (part or self.own).setting
+        return self.scalar(setting.width) if setting.functions.values else Form()
 
-    def _shifted(self, x: Vec, r: Vec, h: Vec, v: Form) -> Point:
-        shift = self.setting.shift
-        return Point(x, shift * r + h, v + shift / 2 * sqnorm(r), h, v)
+    def _shifted(self, part: Part, x: Vec, h: Vec, v: Form) -> None:
+        shift, r = part.setting.shift, _apart(x, part.points[0].x)
+        part.store(Point(x, shift * r + h, v + shift / 2 * sqnorm(r), h, v))
+
+    def _image(self, part: Part, x: Vec) -> None:
+        """A point of a quadratic, or of a linear operator: images of differences of points."""
+        if self.setting.n != 1 or part is not self.own:
+            self.refuse("grad", "quadratics and linear operators are read for one worker, as its own function")
+        first, h = part.points[0], self._image_of(part)
+        r, g = _apart(x, first.x), first.g + h
+        self.linear.append((r, h))
+        f = self.inner(first.g, r) + self.inner(h, r) / 2 if part.setting.functions.values else Form()
+        part.store(Point(x, g, f, g, f))
 
     def value(self, x: Vec) -> Form:
         """The mean function value at a point."""
-        return self.points[self._evaluate(x)].f
+        return self._evaluate(x).f
 
     # --- words of a step ---------------------------------------------------------------------------------------------
 
     def grad(self, x):
-        return self.points[self._evaluate(x)].g
+        return self._evaluate(x).g
 
     full_grad = grad
 
+    def grad_of(self, x, of):
+        part = self._part(of)
+        return self.mean(self._evaluate(x, part).g)
+
+    def _part(self, name: Any) -> Part:
+        if name not in self.parts:
+            raise nearest(str(name), self.parts, "function")
+        return self.parts[name]
+
     def prox(self, v, gamma):
-        gamma, centre = exact(gamma), self.points[0] if self.points else None
-        if gamma <= 0:
-            raise UsageError(f"the step of a proximal step must be positive, not {float(gamma):g}.")
-        if centre is None or self.setting.shift or (v.shared and self.setting.n != 1):
+        gamma, centre = _positive(gamma), self.points[0] if self.points else None
+        if self.setting.n == 1 and (centre is None or self.setting.shift or not self.plain):
+            return self._implicit(v, Fraction(1), {self.own.name: gamma})
+        if centre is None or self.setting.shift or (v.shared and self.setting.n != 1) or self.setting.functions.linear:
             self.refuse("prox", "it is read for one worker, or for every worker's own point, where 2 mu <= L and something speaks of x*")
         g = self.basis(min(self.setting.width, 1 / float(gamma)), shared=False)
         x = Vec(v.mean, v.dev, False) - gamma * g
-        self.implicit.append((g, gamma, Vec(v.mean, v.dev, False) - Vec(centre.x.mean, centre.x.dev, False)))
-        self._store(Point(x, g, height := self._height(), g, height))
+        self.resolvents.append((g, gamma, _apart(v, centre.x)))
+        self.own.store(Point(x, g, height := self._height(), g, height))
         return Vec(x.mean, x.dev, v.shared)
+
+    def prox_of(self, v, gamma, of, error):
+        return self._implicit(v, Fraction(1), {of or self.own.name: _positive(gamma)}, exact(error))
+
+    def implicit(self, v, a, weights):
+        if not isinstance(weights, dict) or not weights:
+            raise UsageError("implicit(w, v, a, weights) takes weights as a dictionary from names of functions to numbers.")
+        return self._implicit(v, exact(a), {name: _positive(c) for name, c in weights.items()})
+
+    def _implicit(self, v: Vec, a: Fraction, weights: dict[str, Fraction], error: Fraction = Fraction(0)) -> Vec:
+        """A new x with ``a x + sum_k weights_k g_k(x) = v``: an unknown gradient of every function, but of the last where a = 0."""
+        parts = [self._part(name) for name in weights]
+        if a < 0 or not 0 <= error < 1:
+            raise UsageError("an implicit step needs a factor a >= 0, and an error of at least 0 and below 1.")
+        if v.dev or any(p.setting.functions.linear or not p.setting.width or (p is self.own and self.setting.n != 1) for p in parts):
+            self.refuse("implicit", "it is read at shared points, of functions that all workers share or for one worker; not of quadratics")
+        asked = (v.key, a, tuple(weights.items()))
+        if asked in self._solved and not error:  # an oracle that is asked twice says the same
+            return self._solved[asked]
+        self.plain = False
+        v = Vec(v.mean, shared=False)
+        known = zip(parts if a else parts[:-1], weights.values(), strict=False)
+        unknown = [self._fresh(p, float(a / c) or math.inf) for p, c in known]  # h of every function
+        moved = sum((c * p.setting.shift for p, c in zip(parts, weights.values(), strict=True) if p.points), Fraction(0))
+        total = a + moved  # g = h + shift (x - x_0)
+        last = list(weights.values())[-1]
+        for part, c in zip(parts, weights.values(), strict=True):
+            if not part.setting.functions.takes_L:
+                self.slopes.setdefault(part.name, (a or last) / c)
+        if a:
+            e = self.basis(1.0, shared=False, dev=False) if error else Vec(shared=False)
+            at_first = [c * p.setting.shift * _free(p.points[0].x) for p, c in zip(parts, weights.values(), strict=True) if p.points]
+            x = (sum(at_first, v + e) - _weighted(unknown, weights)) / total
+            if error:
+                self.constraints.append((f"error {len(self.constraints)}", sqnorm(e) - error**2 * sqnorm(x - v)))
+        else:
+            x = self.basis(1.0, shared=False, dev=False)
+            slopes = [c * p.setting.shift * _apart(x, p.points[0].x) for p, c in zip(parts, weights.values(), strict=True) if p.points]
+            rest = v - sum(slopes, Vec(shared=False)) - _weighted(unknown, weights)
+            unknown.append(rest / last)
+        for part, h in zip(parts, unknown, strict=True):
+            if part.points:
+                self._shifted(part, x, h, self._height(part))
+            else:
+                part.store(Point(x, h, Form(), h, Form()))
+        self._solved[asked] = Vec(x.mean)
+        return self._solved[asked]
+
+    def line_search(self, x, directions):
+        if self.setting.n != 1 or self.setting.others or not self.setting.functions.values:
+            self.refuse("line_search", "it is read for one worker and one function")
+        flat = [v for d in directions for v in (d if isinstance(d, tuple) else (d,))]
+        flat = [Vec(v.mean, shared=False) for v in flat]
+        k, self.plain = len(self.searches), False
+        if self.coefficients is None:
+            move = self.basis(1.0, shared=False, dev=False)
+            orthogonal, self.relaxed = [move, *flat], "a line search enters through the gradient where it ends, orthogonal to the moves"
+        else:
+            move = sum((c * v for c, v in zip(self.coefficients[k], flat, strict=True)), Vec(shared=False))
+            orthogonal = flat
+        self.searches.append(Search(move, flat))
+        found = x + Vec(move.mean)
+        g = self._evaluate(found).g
+        self.equalities += [(f"search {k} ({i})", self.inner(g, d)) for i, d in enumerate(orthogonal) if d.mean]
+        return found
 
     def mean(self, v):
         return Vec(v.mean)
@@ -254,21 +395,36 @@ class PepWorld(World):
     # --- words of a measure ------------------------------------------------------------------------------------------
 
     def optimum(self):
-        if not self.setting.functions.minimiser:
+        if not self.setting.minimiser:
             return self.refuse("optimum", "a nonconvex function need not have a minimiser")
         self.asked_for_minimiser = True
         return self.minimiser
 
+    def _valued(self, part: Part) -> None:
+        if not (part.setting.functions.values or part.setting.functions.indicator):
+            self.refuse("gap", f"the class {part.setting.functions.name!r} says nothing of function values")
+
     def gap(self, x):
-        if not self.setting.functions.values:
-            return self.refuse("gap", f"the class {self.setting.functions.name!r} says nothing of function values")
-        f = self.value(x)
-        if self.setting.functions.minimiser:
+        total = Form()
+        for name in self.setting.objective:
+            self._valued(self.parts[name])
+            total = total + self._evaluate(x, self.parts[name]).f
+        if self.setting.minimiser:
             self.asked_for_minimiser = True
-            return f
+            return total
         if self._f_star is None:
             self._f_star = self.scalar(float(self.setting.L))
-        return f - self._f_star
+        return total - self._f_star
+
+    def gap_of(self, x, of):
+        part = self._part(of)
+        self._valued(part)
+        f = self._evaluate(x, part).f
+        if self.setting.minimiser:
+            return f - self._evaluate(self.optimum(), part).f
+        if of not in self._floors:
+            self._floors[of] = self.scalar(float(part.setting.L))
+        return f - self._floors[of]
 
     @property
     def f_star(self) -> Form:
@@ -278,20 +434,38 @@ class PepWorld(World):
     def finish(self, objective: Form) -> None:
         """Add the constraints that concern all points: ``f* <= f(x) - ||grad f(x)||^2 / (2 L)`` at shared points, f being L-smooth, or
         bounds on gradients."""
-        if self.setting.functions.lipschitz:
-            self.constraints += [
-                (f"Lipschitz {k}", sqnorm(p.g) - self.setting.L**2) for k, p in enumerate(self.points) if p.g.mean or p.g.dev
-            ]
-        if self._f_star is None or not any(set(self._f_star.f) & set(form.f) for form in (objective, *(c for _, c in self.constraints))):
+        for part in self.parts.values():
+            functions, L, name = part.setting.functions, part.setting.L, "" if part is self.own else f"{part.name}: "
+            points = list(enumerate(part.points))
+            if functions.lipschitz:
+                self.constraints += [(f"{name}Lipschitz {k}", sqnorm(p.g) - L**2) for k, p in points if p.g.mean or p.g.dev]
+            if functions.bounded:
+                self.constraints += [
+                    (f"{name}diameter {i} {j}", sqnorm(_apart(p.x, q.x)) - L**2) for i, p in points for j, q in points[i + 1 :]
+                ]
+        used = set(objective.f).union(*(form.f for _, form in (*self.constraints, *self.equalities)))
+        floors = [*self._floors.values(), *([self._f_star] if self.setting.others and self._f_star else [])]
+        if any(used & set(floor.f) for floor in floors):
+            self.refuse(
+                "gap", "a sum of such functions, or one of several, need not have an infimum; only differences of values can be read"
+            )
+        if self._f_star is None or not used & set(self._f_star.f):
             return
         if self.setting.n != 1:
             self.relaxed = "the lower bound on a nonconvex average enters through its own smoothness alone"
         for k, (x, g, f, *_) in enumerate(self.points):
-            if not x.dev:
-                self.constraints.append((f"lower bound {k}", sqnorm(self.mean(g)) / (2 * self.setting.L) + self._f_star - f))
+            if not x.dev:  # a smooth function descends from there; one with corners need not
+                descent = sqnorm(self.mean(g)) / (2 * self.setting.L) if self.setting.functions.smooth else Form()
+                self.constraints.append((f"lower bound {k}", descent + self._f_star - f))
 
     def sqnorm(self, v):
         return sqnorm(v)
+
+    def inner(self, a, b):
+        """By polarisation of vectors of one size, so that their product has the size it should have."""
+        sizes = self.size(a), self.size(b)
+        ratio = Fraction(2) ** round(math.log2(sizes[1] / sizes[0]) / 2) if all(sizes) else Fraction(1)
+        return inner(ratio * a, b / ratio)
 
     def consensus(self, x):
         return self.mean(x)
@@ -310,16 +484,40 @@ class PepWorld(World):
 
     def free_start(self, method: Any, hyper: Any, units: dict[str, float]) -> Any:
         """A first state of which every field is arbitrary, of the given size."""
-        tau = int(getattr(hyper, "tau", 0))
+        tau, origin = int(getattr(hyper, "tau", 0)), [self.minimiser]
 
         def arbitrary(name: str, kind: Kind) -> Any:
             shared = kind in (Kind.SHARED, Kind.SHARED_QUEUE)
             if kind.is_queue:
                 return tuple(self.basis(units[name], shared) for _ in range(tau))
             v = self.basis(units[name], shared)
-            return v + (self.minimiser if shared else self.spread(self.minimiser)) if name in method.start else v
+            if name not in method.start:
+                return v
+            v = v + (origin[0] if shared else self.spread(origin[0]))
+            if not self.centred and shared:
+                origin[0] = v  # without x* only differences of positions count
+            return v
 
         return method.state(**{name: arbitrary(name, kind) for name, kind in method.kinds.items()})
+
+
+def _free(v: Vec) -> Vec:
+    return Vec(v.mean, v.dev, False)
+
+
+def _apart(a: Vec, b: Vec) -> Vec:
+    return _free(a) - _free(b)
+
+
+def _weighted(vectors: list[Vec], weights: dict[str, Fraction]) -> Vec:
+    return sum((c * v for v, c in zip(vectors, weights.values(), strict=False)), Vec(shared=False))
+
+
+def _positive(gamma: Any) -> Fraction:
+    number = exact(gamma)
+    if number <= 0:
+        raise UsageError(f"the step of a proximal step must be positive, not {float(number):g}.")
+    return number
 
 
 def field_units(method: Any, hyper: Any, setting: Setting, steps: int) -> dict[str, float]:
@@ -383,7 +581,8 @@ Measure = Callable[[Any, Any, Any], Any]
 
 
 def taken(take: str, measure: Measure, states: list[Any], world: Any, hyper: Any, least: Callable[[list[Any]], Any]) -> Any:
-    """The measure of a trajectory: at the end, at best, on average, or at the average iterate; ``least`` takes minima."""
+    """The measure of a trajectory: at the end, at best (over all states or those after steps), on average, or at the average iterate;
+    ``least`` takes minima."""
     last = len(states) - 2
 
     def now(s: Any, t: int = last) -> Any:
@@ -396,4 +595,4 @@ def taken(take: str, measure: Measure, states: list[Any], world: Any, hyper: Any
     if take == "mean":
         values = [now(s, t) for t, s in enumerate(states[:-1])]
         return sum(values[1:], values[0]) / len(values)
-    return least([now(s, t) for t, s in enumerate(states)])
+    return least([now(s, t) for t, s in enumerate(states)][take == "best_after" :])
