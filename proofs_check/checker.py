@@ -1,15 +1,22 @@
 """An independent checker of rational certificates: standard library only, no solver, nothing of the package.
 
-A certificate states that after N steps of a first-order method with fixed coefficients, ``measure <= rate*initial`` for every L-smooth,
-mu-strongly convex function (mu = 0: convex) in every dimension.  It gives nonnegative multipliers of the interpolation inequalities
+A certificate states, for a first-order method written out in coordinates, that ``measure <= rate`` whenever the initial forms are
+within their limits, for every function of a class, in every dimension, for one worker or for any number of them.  Vectors are combinations
+of unknown ones, as a mean and a deviation over the workers; scalars are combinations of unknown function values and of squared norms
+averaged over the workers.  It gives nonnegative multipliers of inequalities that hold in the class, each rebuilt here from the statement:
 
-    f_i - f_j - <g_j, x_i - x_j> - (|g_i-g_j|^2/L + mu*|x_i-x_j|^2 - 2*mu/L*<g_i-g_j, x_i-x_j>) / (2*(1-mu/L)) >= 0
+    pair i j       f_i >= f_j + <g_j, dx> + (|dg|^2/L + mu*|dx|^2 - 2*mu/L*<dg, dx>) / (2*(1-mu/L)),  dx = x_i - x_j, dg = g_i - g_j
+                   (Taylor, Hendrickx and Glineur 2017, Theorem 4; mu = -L for nonconvex functions)
+    contraction k  |m - v|^2 <= (1-delta)*|v|^2        error k  |m - v|^2 <= Delta2        for message k, m = C(v)
+    heterogeneity  |g*|^2 <= zeta2_star                infimum k  f* <= f_k - |g_k|^2/(2*L)
+    initial k      its form <= its limit               least i k  value i <= its form k
 
-between points 0..N and the minimiser "*".  They are rebuilt here from the statement, and the certificate is accepted if
-``rate*initial - measure - sum multiplier*inequality`` has no function value left and a positive semidefinite Gram form, by exact LDL^T.
+and it is accepted if ``rate - measure + sum multiplier*(smaller side - larger side)`` has a nonnegative constant, no function value left
+and positive semidefinite Gram forms, by exact LDL^T.  That the coordinates are those of a named method is for
+``verify_rates.proofs_check.certificates.confirm`` to say, which traces the method again.
 
 Use: ``python -m verify_rates.proofs_check.checker FILE [key=value ...]``; one sentence, exit code 0 (accepted) or 1 (refused); the pairs
-(L, mu, name, gamma, steps, measure, initial, rate) say what it has to state.
+(method, steps, measure, initial, L, mu, functions, workers, rate) say what it has to state.
 """
 
 import hashlib
@@ -18,17 +25,18 @@ import re
 import sys
 from fractions import Fraction
 
-FORMAT = "verify-rates certificate 1"
-FIELDS = ["format", "class", "algorithm", "steps", "measure", "initial", "rate", "multipliers", "sha256"]
-MEASURES = {"distance": "||x_{0} - x*||^2", "function_gap": "f(x_{0}) - f*", "grad_norm": "||grad f(x_{0})||^2"}
-MAX_STEPS, MAX_CHARS = 100, 5_000_000
+FORMAT = "verify-rates certificate 2"
+FIELDS = ["format", "about", "class", "workers", "compressor", "zeta2_star", "unknowns", "points", "minimiser", "infimum"]
+FIELDS += ["messages", "least", "initial", "measure", "rate", "multipliers", "sha256"]
+ABOUT = ["method", "hyper", "steps", "measure", "initial", "initial_value", "take", "start"]
+MAX_UNKNOWNS, MAX_CHARS = 400, 20_000_000
 
 
 class Refused(ValueError):
     """The certificate proves nothing; the message is the reason."""
 
 
-def fraction(text, what):
+def fraction(text, what="a number"):
     """A fraction in lowest terms as text, "p/q" or "p"; nothing else."""
     if not isinstance(text, str) or not re.fullmatch(r"-?[0-9]{1,4000}(/[1-9][0-9]{0,3999})?", text):
         raise Refused(f"{what} must be a fraction such as '1/42', not {str(text)[:40]!r}")
@@ -44,68 +52,171 @@ def seal(certificate):
     return hashlib.sha256(body.encode()).hexdigest()
 
 
+def _need(true, reason):
+    if not true:
+        raise Refused(reason)
+
+
 def _keys(value, wanted, what):
-    if not isinstance(value, dict) or set(value) != set(wanted):
-        raise Refused(f"{what} must have exactly the fields {', '.join(sorted(wanted))}")
+    _need(isinstance(value, dict) and set(value) == set(wanted), f"{what} must have exactly the fields {', '.join(sorted(wanted))}")
+    return value
+
+
+def _list(value, what, length=None):
+    _need(isinstance(value, list) and length in (None, len(value)), f"{what} must be a list{f' of {length}' if length else ''}")
+    return value
+
+
+def _index(value, size, what):
+    _need(type(value) is int and 0 <= value < size, f"{what} must be a number below {size}")
     return value
 
 
 def _unique(pairs):
-    if len(dict(pairs)) != len(pairs):
-        raise Refused("a field is given twice")
+    _need(len(dict(pairs)) == len(pairs), "a field is given twice")
     return dict(pairs)
 
 
 def read(text):
     """JSON text as a dict, strictly."""
-    if len(text) > MAX_CHARS:
-        raise Refused("the certificate is too long")
+    _need(len(text) <= MAX_CHARS, "the certificate is too long")
     try:
         return json.loads(text, object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise error if isinstance(error, Refused) else Refused("the certificate is not JSON") from None
 
 
-def points(algorithm, N):
-    """Coordinates of x_k - x* and g_k in (x_0 - x*, g_0, ..., g_N), for k = "*", 0..N."""
-    rows = algorithm["coefficients"]
-    if not isinstance(rows, list) or len(rows) != N or any(not isinstance(r, list) or len(r) != k + 1 for k, r in enumerate(rows)):
-        raise Refused("coefficients must have one row a step, row k with the weights of g_0..g_{k-1} in x_k - x_0")
-    weights = [[fraction(c, "a coefficient") for c in row] for row in rows]
-    if algorithm["name"] == "gd":
-        step = -fraction(algorithm["gamma"], "gamma")
-        if step >= 0 or any(c != step for row in weights for c in row):
-            raise Refused("the coefficients are not those of gd with this gamma")
-    elif algorithm["name"] != "fixed" or algorithm["gamma"] != "0":
-        raise Refused("the algorithm must be 'gd', or 'fixed' with gamma '0'")
-    x, g = {"*": [Fraction(0)] * (N + 2)}, {"*": [Fraction(0)] * (N + 2)}
-    for k, row in enumerate([[], *weights]):
-        x[k] = [Fraction(1), *row, *[Fraction(0)] * (N + 1 - len(row))]
-        g[k] = [Fraction(int(c == k + 1)) for c in range(N + 2)]
-    return x, g
+def combination(given, size, what):
+    """Coefficients by number from [[number, fraction], ...]."""
+    found = {}
+    for pair in _list(given, what):
+        k = _index(_list(pair, what, 2)[0], size, what)
+        _need(k not in found, f"{what} names an unknown twice")
+        found[k] = fraction(pair[1], what)
+    return found
+
+
+def vector(given, sizes, what):
+    """(mean, deviation) over the unknown vectors."""
+    return [combination(part, size, what) for part, size in zip(_list(given, what, 2), sizes)]  # noqa: B905, any Python
+
+
+def difference(a, b):
+    return [{k: u.get(k, 0) - v.get(k, 0) for k in {*u, *v}} for u, v in zip(a, b)]  # noqa: B905
+
+
+class Statement:
+    """What a certificate states, parsed; its inequalities by name."""
+
+    def __init__(self, made):
+        bounds = _keys(made["class"], ("functions", "L", "mu"), "class")
+        self.L, mu = fraction(bounds["L"], "L"), fraction(bounds["mu"], "mu")
+        nonconvex = bounds["functions"] == "smooth"
+        _need(nonconvex or bounds["functions"] == "smooth_strongly_convex", "functions must be smooth_strongly_convex or smooth")
+        _need(0 <= mu < self.L and not (nonconvex and mu), "the class needs 0 <= mu < L, and mu = 0 for nonconvex functions")
+        self.mu = -self.L if nonconvex else mu
+        sizes = [_index(n, MAX_UNKNOWNS + 1, "unknowns") for n in _list(made["unknowns"], "unknowns", 3)]
+        self.sizes, self.values = sizes[:2], sizes[2]
+        _need(made["workers"] == "any" or (made["workers"] == "one" and not sizes[1]), "workers must be one (no deviations) or any")
+        self.points = [self._point(p) for p in _list(made["points"], "points")]
+        self.messages = [[self._vector(p[k], "a message") for k in "vm"] for p in _list(made["messages"], "messages")]
+        self.least = [[_index(i, self.values, "least"), [self._form(f) for f in _list(forms, "least")]] for i, forms in made["least"]]
+        self.initial = [[self._form(f), fraction(limit, "a limit")] for f, limit in _list(made["initial"], "initial")]
+        self.measure = self._form(made["measure"])
+        self.compressor = {k: fraction(v, k) for k, v in made["compressor"].items()}
+        _need(set(made["compressor"]) <= {"delta", "Delta2"}, "a compressor has delta or Delta2")
+        self.zeta2 = None if made["zeta2_star"] is None else fraction(made["zeta2_star"], "zeta2_star")
+        self.star = None if made["minimiser"] is None else _index(made["minimiser"], len(self.points), "minimiser")
+        self.infimum = None if made["infimum"] is None else _index(made["infimum"], self.values, "infimum")
+        _need(self.star is None or not any(self.points[self.star][1][0].values()), "the mean gradient at the minimiser must be zero")
+        _need(self.zeta2 != 0 or self.star is None or not any(self.points[self.star][1][1].values()), "zeta2_star = 0: no gradients there")
+        _need(self.infimum is None or made["workers"] == "one", "an infimum is read for one worker")
+
+    def _vector(self, given, what):
+        return vector(given, self.sizes, what)
+
+    def _point(self, given):
+        _keys(given, ("x", "g", "f"), "a point")
+        return self._vector(given["x"], "x"), self._vector(given["g"], "g"), self._form(given["f"])
+
+    def _form(self, given):
+        _keys(given, ("const", "values", "squares"), "a form")
+        squares = [(fraction(c), self._vector(v, "a square")) for c, v in _list(given["squares"], "squares")]
+        return fraction(given["const"]), combination(given["values"], self.values, "values"), squares
+
+    def inequality(self, total, w, kind, *k):
+        """Add w times (smaller side - larger side)."""
+        lists = {"pair": [self.points] * 2, "contraction": [self.messages], "error": [self.messages], "initial": [self.initial]}
+        lists |= {"heterogeneity": [], "infimum": [self.points], "least": [self.least, None]}
+        _need(
+            isinstance(kind, str) and kind in lists and len(k) == len(lists[kind]), f"there is no inequality {kind!r} of {len(k)} numbers"
+        )
+        for item, several in zip(k, lists[kind]):  # noqa: B905
+            _index(item, MAX_UNKNOWNS**2 if several is None else len(several), f"a number of {kind}")
+        if kind == "pair":
+            _need(k[0] != k[1], "a pair needs two points")
+            return self._pair(total, w, self.points[k[0]], self.points[k[1]])
+        if kind == "initial":
+            total.form(w, self.initial[k[0]][0])
+            return total.constant(-w * self.initial[k[0]][1])
+        if kind == "least":
+            i, forms = self.least[k[0]]
+            total.form(-w, forms[_index(k[1], len(forms), "a number of least")])
+            return total.value(w, i)
+        if kind == "infimum":
+            _need(self.infimum is not None, "the certificate has no infimum")
+            (_, g, f), _ = self.points[k[0]], total.value(w, self.infimum)
+            total.form(-w, f)
+            return total.product(w / (2 * self.L), g, g)
+        if kind == "heterogeneity":
+            _need(self.zeta2 is not None and self.star is not None, "the certificate bounds no heterogeneity")
+            g = self.points[self.star][1]
+            total.product(w, g, g)
+            return total.constant(-w * self.zeta2)
+        v, m = self.messages[k[0]]
+        constant = {"contraction": "delta", "error": "Delta2"}[kind]
+        _need(constant in self.compressor, f"the compressor has no {constant}")
+        lost = difference(m, v)
+        total.product(w, lost, lost)
+        if kind == "error":
+            return total.constant(-w * self.compressor["Delta2"])
+        return total.product(-w * (1 - self.compressor["delta"]), v, v)
+
+    def _pair(self, total, w, upper, lower):
+        (xi, gi, fi), (xj, gj, fj) = upper, lower
+        dx, dg, half = difference(xi, xj), difference(gi, gj), w / (2 * (1 - self.mu / self.L))
+        total.form(w, fj)
+        total.form(-w, fi)
+        for weight, a, b in ((w, gj, dx), (half / self.L, dg, dg), (half * self.mu, dx, dx), (-2 * half * self.mu / self.L, dg, dx)):
+            total.product(weight, a, b)
 
 
 class Sum:
-    """A function-value part and a Gram part, summed up."""
+    """A constant, a function-value part and two Gram parts, summed up."""
 
-    def __init__(self, N):
-        self.values = [Fraction(0)] * (N + 1)
-        self.gram = [[Fraction(0)] * (N + 2) for _ in range(N + 2)]
+    def __init__(self, sizes, values):
+        self.const, self.values = Fraction(0), [Fraction(0)] * values
+        self.grams = [[[Fraction(0)] * n for _ in range(n)] for n in sizes]
 
-    def value(self, weight, k):
-        if k != "*":  # f* is 0
-            self.values[k] += weight
+    def constant(self, c):
+        self.const += c
 
-    def product(self, weight, a, b):
-        for i, j in ((i, j) for i in range(len(a)) if a[i] for j in range(len(b)) if b[j]):
-            self.gram[i][j] += weight * a[i] * b[j] / 2
-            self.gram[j][i] += weight * a[i] * b[j] / 2
+    def value(self, w, k):
+        self.values[k] += w
 
-    def measure(self, weight, name, k, x, g):
-        if name == "function_gap":
-            return self.value(weight, k)
-        v = x[k] if name == "distance" else g[k]
-        return self.product(weight, v, v)
+    def product(self, w, a, b):
+        for gram, u, v in zip(self.grams, a, b):  # noqa: B905
+            for i, j in ((i, j) for i in u if u[i] for j in v if v[j]):
+                gram[i][j] += w * u[i] * v[j] / 2
+                gram[j][i] += w * u[i] * v[j] / 2
+
+    def form(self, w, form):
+        const, values, squares = form
+        self.const += w * const
+        for k, c in values.items():
+            self.values[k] += w * c
+        for c, v in squares:
+            self.product(w * c, v, v)
 
 
 def semidefinite(matrix):
@@ -124,68 +235,39 @@ def semidefinite(matrix):
 def check(certificate, expected=None):
     """The proved sentence; Refused if the certificate does not prove it, or states something else than expected."""
     _keys(certificate, FIELDS, "a certificate")
-    if certificate["format"] != FORMAT:
-        raise Refused(f"the format must be {FORMAT!r}")
-    if certificate["sha256"] != seal(certificate):
-        raise Refused("the sha256 does not match the content")
-    bounds = _keys(certificate["class"], ("L", "mu"), "class")
-    L, mu = fraction(bounds["L"], "L"), fraction(bounds["mu"], "mu")
-    if not 0 <= mu < L:
-        raise Refused("the class needs 0 <= mu < L")
-    N, measure, initial = certificate["steps"], certificate["measure"], certificate["initial"]
-    if type(N) is not int or not 1 <= N <= MAX_STEPS:
-        raise Refused(f"steps must be a whole number from 1 to {MAX_STEPS}")
-    if not all(isinstance(name, str) and name in MEASURES for name in (measure, initial)):
-        raise Refused("measure and initial must be distance, function_gap or grad_norm")
-    algorithm = _keys(certificate["algorithm"], ("name", "gamma", "coefficients"), "algorithm")
-    x, g = points(algorithm, N)
-    rate = fraction(certificate["rate"], "the rate")
-    stated = {**bounds, **algorithm, "steps": str(N), "measure": measure, "initial": initial, "rate": certificate["rate"]}
+    _need(certificate["format"] == FORMAT, f"the format must be {FORMAT!r}")
+    _need(certificate["sha256"] == seal(certificate), "the sha256 does not match the content")
+    about, workers, rate = _keys(certificate["about"], ABOUT, "about"), certificate["workers"], fraction(certificate["rate"], "the rate")
+    try:
+        statement = Statement(certificate)
+    except (TypeError, KeyError, ValueError, AttributeError) as error:
+        raise error if isinstance(error, Refused) else Refused(f"the statement is malformed ({type(error).__name__})") from None
+    stated = {**certificate["class"], **about, "workers": workers, "rate": str(rate)}
     for key, value in (expected or {}).items():
-        if key not in stated or stated[key] != str(value):
-            raise Refused(f"the certificate states {key} = {stated.get(key, 'nothing')!s}, not {value}")
-    total = Sum(N)
-    total.measure(rate, initial, 0, x, g)
-    total.measure(-1, measure, N, x, g)
-    _subtract(total, certificate["multipliers"], x, g, L, mu)
-    if any(total.values):
-        raise Refused("function values are left over: the multipliers do not fit the statement")
-    if not semidefinite(total.gram):
-        raise Refused("the Gram form is not positive semidefinite: the multipliers do not prove this rate")
-    method = f"gd with gamma = {algorithm['gamma']}" if algorithm["name"] == "gd" else "the method with these coefficients"
-    statement = f"{method} has {MEASURES[measure].format(N)} <= {rate} * ({MEASURES[initial].format(0)})"
-    return f"{statement} for every {L}-smooth {f'{mu}-strongly convex' if mu else 'convex'} f"
-
-
-def _subtract(total, multipliers, x, g, L, mu):
-    """Take every multiplier times its interpolation inequality from the sum."""
-    if not isinstance(multipliers, list) or not all(isinstance(m, list) and len(m) == 3 for m in multipliers):
-        raise Refused("multipliers must be a list of [i, j, value]")
-    seen = set()
-    for i, j, text in multipliers:
-        if any(type(p) not in (int, str) or p not in x for p in (i, j)) or i == j or (i, j) in seen:
-            raise Refused("a multiplier needs two different points among '*', 0, ..., N, each pair once")
-        seen.add((i, j))
-        w = fraction(text, "a multiplier")
-        if w < 0:
-            raise Refused("a multiplier is negative")
-        interpolation(total, -w, i, j, x, g, L, mu)
-
-
-def interpolation(total, w, i, j, x, g, L, mu):
-    """Add w times the inequality of f_i above f_j."""
-    dx, dg = ([a - b for a, b in zip(v[i], v[j])] for v in (x, g))  # noqa: B905, plain Python of any version
-    total.value(w, i)
-    total.value(-w, j)
-    half = -w / (2 * (1 - mu / L))
-    for weight, a, b in ((-w, g[j], dx), (half / L, dg, dg), (half * mu, dx, dx), (-2 * half * mu / L, dg, dx)):
-        total.product(weight, a, b)
+        _need(str(stated.get(key, "nothing")) == str(value), f"the certificate states {key} = {stated.get(key, 'nothing')!s}, not {value}")
+    total, seen = Sum(statement.sizes, statement.values), set()
+    total.constant(rate)
+    total.form(-1, statement.measure)
+    for row in _list(certificate["multipliers"], "multipliers"):
+        _need(isinstance(row, list) and len(row) > 1, "a multiplier is [kind, numbers, value]")
+        name, w = tuple(map(repr, row[:-1])), fraction(row[-1], "a multiplier")
+        _need(w >= 0 and name not in seen, "a multiplier is negative or given twice")
+        seen.add(name)
+        statement.inequality(total, w, *row[:-1])
+    _need(not any(total.values), "function values are left over: the multipliers do not fit the statement")
+    _need(total.const >= 0, "the constants add up to more than the rate")
+    _need(all(map(semidefinite, total.grams)), "a Gram form is not positive semidefinite: the multipliers do not prove this rate")
+    what = "convex" if not statement.mu else "nonconvex" if statement.mu < 0 else f"{statement.mu}-strongly convex"
+    start = f"{about['initial']} <= {about['initial_value']} at the start"
+    return (
+        f"{about['measure']} <= {rate} after {about['steps']} steps of the method written in it, called {about['method']}, if {start}, "
+        f"for {'any number of workers, each with its own' if workers == 'any' else 'every'} {statement.L}-smooth {what} f"
+    )
 
 
 def main(arguments):
     try:
-        if not arguments or not all("=" in pair for pair in arguments[1:]):
-            raise Refused("give a file, then what it has to state as key=value")
+        _need(arguments and all("=" in pair for pair in arguments[1:]), "give a file, then what it has to state as key=value")
         with open(arguments[0], encoding="utf-8") as file:
             certificate = read(file.read(MAX_CHARS + 1))
         print(f"accepted: {check(certificate, dict(pair.split('=', 1) for pair in arguments[1:]))}.")

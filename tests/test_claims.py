@@ -136,7 +136,7 @@ def test_a_refused_certificate_does_not_certify(monkeypatch):
     def refuse(*args, **options):
         raise Refused("no")
 
-    monkeypatch.setattr(certificates, "certify_gd", refuse)
+    monkeypatch.setattr(certificates, "certify", refuse)
     claim = claims()["rates.1"]
     assert judge(claim, evidence(replace(claim, runs=(), families=()), SUITES["quick"])) is Verdict.HOLDS
 

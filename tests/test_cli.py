@@ -553,6 +553,22 @@ def test_verdicts_have_symbols():
     assert set(SYMBOLS) == set(HTML_COLOURS) == set(Verdict)
 
 
+def test_a_worst_case_leaves_a_certificate_that_is_checked(tmp_path):
+    given = ("worst-case", "ef_sgd", "gamma=1/4", "--steps", "2", "--delta", "1/2", "--mu", "1/10")
+    made = run(*given, "--certificate", str(tmp_path / "c.json"))
+    assert made.exit_code == 0 and "certified: at most" in made.stderr, made.output
+    checked = run("check-certificate", str(tmp_path / "c.json"))
+    assert checked.exit_code == 0 and checked.stdout.startswith("accepted: function_gap <= ")
+    (tmp_path / "d.json").write_text((tmp_path / "c.json").read_text().replace('"1/2"', '"1/3"', 1))
+    refused = run("check-certificate", str(tmp_path / "d.json"), "--json")
+    assert refused.exit_code == 1 and json.loads(refused.stdout) == {"accepted": False, "sentence": "the sha256 does not match the content"}
+    assert run("check-certificate", str(tmp_path / "none.json")).exit_code == 2
+    assert run(*given, "--certificate", str(tmp_path / "no" / "c.json")).exit_code == 2
+    without = ("--measure", "grad_norm", "--initial", "none", "--certificate", str(tmp_path / "e.json"))
+    unbounded = run("worst-case", "gd", "gamma=3", "--steps", "1", *without)
+    assert unbounded.exit_code != 0 and not (tmp_path / "e.json").exists()
+
+
 NARROW = """
 import io, sys
 from rich import console

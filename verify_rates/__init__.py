@@ -24,6 +24,7 @@ _PUBLIC = {
     **dict.fromkeys(("optimum", "gap", "sqnorm", "consensus"), "verify_rates.solvers.words"),
     "simulate": "verify_rates.solvers.engine.run",
     "worst_case": "verify_rates.theory.worst_case.solve",
+    "certify": "verify_rates.proofs_check.certificates",
     "contraction": "verify_rates.theory.contraction",
     "tune": "verify_rates.theory.tune",
     "Claim": "verify_rates.theory.claims",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
@@ -405,12 +406,13 @@ def show(name, files, as_json):
 @click.option("--take", default="last", show_default=True, help="last, best, mean or average_iterate.")
 @click.option("--start", default="standard", show_default=True, help="standard, or free: every field of the state is arbitrary.")
 @click.option("--solver", default="CLARABEL", show_default=True, help="CLARABEL, or cvxpy:NAME.")
+@click.option("--certificate", metavar="FILE", help="Prove the upper end in fractions and write the certificate to this file.")
 @FROM
 @AS_JSON
-def worst_case(method, pairs, delta, Delta2, compressor, files, as_json, **given):
+def worst_case(method, pairs, delta, Delta2, compressor, certificate, files, as_json, **given):
     """The exact worst case of METHOD over a class of functions, for example: worst-case gd gamma=1/L --steps 5 --L 2.
 
-    Exits with 4 when the solver could not settle it.
+    Exits with 4 when the solver could not settle it, or no certificate was found.
     """
     from verify_rates.arguments import hyper
 
@@ -426,13 +428,65 @@ def worst_case(method, pairs, delta, Delta2, compressor, files, as_json, **given
     known = {"L": given["L"], "mu": given["mu"], **classes} | ({"eps": 1 - delta} if delta is not None else {})
     known |= {} if given["n"] == "any" else {"n": given["n"]}
     given |= {k: _measure(given[k], modules) for k in ("measure", "initial")}
+    _writable(certificate)
     found = solve(method, hyper(pairs, known), compressor=classes or None, **given)
+    proved = certificate is None or _certificate(certificate, found, method, hyper(pairs, known), {**given, "compressor": classes or None})
     if as_json:
         _print_json(found.to_dict())
     else:
         click.echo(str(found))
         _print_facts({"solver": f"{found.solver} {found.solver_version}, {found.status}, {found.seconds:.2g} s", **found.statement})
-    return 4 if found.status in ("failed", "inaccurate") else 0
+    return 4 if found.status in ("failed", "inaccurate") or not proved else 0
+
+
+def _certificate(path: str, found: Any, method: str, values: dict[str, Any], given: dict[str, Any]) -> bool:
+    """Write a certificate of the upper end; where none is found, one sentence on stderr."""
+    from verify_rates.proofs_check.certificates import Refused, certify, write
+
+    if given.pop("mixing") is not None:
+        raise UsageError("a certificate does not speak of mixing; leave out --certificate.")
+    given.pop("solver")
+    try:
+        if not math.isfinite(found.upper):
+            raise Refused("there is no finite upper end to prove")
+        made = certify(method, values, bound=found.upper, **given)
+    except Refused as why:
+        say(f"no certificate: {why}.")
+        return False
+    write(made, path)
+    say(f"certified: at most {made['rate']}; check it with: verify-rates check-certificate {path}")
+    return True
+
+
+@main.command(name="check-certificate")
+@click.argument("file")
+@FROM
+@AS_JSON
+def check_certificate(file, files, as_json):
+    """Does FILE prove what it states, of the method that it names?  In fractions, by the independent checker.
+
+    Exits with 0 when it does and with 1 when it does not; --from gives the file of a method or a measure of yours.
+    """
+    modules = _load(files)
+    from verify_rates.proofs_check.certificates import confirm
+    from verify_rates.proofs_check.checker import Refused, read
+
+    try:
+        text = Path(file).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UsageError(f"cannot read the certificate {file!r}: {getattr(error, 'strerror', None) or error}.") from None
+    try:
+        made = read(text)
+        about = made.get("about") if isinstance(made, dict) else None
+        own = {k: _measure(about[k], modules) for k in ("measure", "initial")} if isinstance(about, dict) and modules else {}
+        accepted, sentence = True, confirm(made, **own)
+    except (Refused, KeyError, TypeError) as why:
+        accepted, sentence = False, str(why)
+    if as_json:
+        _print_json({"accepted": accepted, "sentence": sentence})
+    else:
+        click.echo(f"{'accepted' if accepted else 'refused'}: {sentence}.")
+    return 0 if accepted else 1
 
 
 def _class_of(spec: str, d: int | None) -> dict[str, float]:

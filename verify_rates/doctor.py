@@ -14,7 +14,6 @@ from typing import Any
 
 OPTIONAL = {
     "scs": "a second solver for the reference path",
-    "python-flint": "exact certificates",
     "tueplots": "figures at a venue's width",
     "cupy-cuda12x": "runs on a GPU",
     "array-api-strict": "tests of the array engine",
