@@ -26,6 +26,7 @@ _PUBLIC = {
     "worst_case": "verify_rates.theory.worst_case.solve",
     "certify": "verify_rates.proofs_check.certificates",
     "contraction": "verify_rates.theory.contraction",
+    "potential": "verify_rates.theory.potentials",
     "tune": "verify_rates.theory.tune",
     "Claim": "verify_rates.theory.claims",
     "Setting": "verify_rates.theory.claims",

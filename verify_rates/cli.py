@@ -532,13 +532,14 @@ def _over(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 @main.command()
 @click.argument("method")
 @PAIRS
+@click.option("--horizon", type=COUNT, metavar="N", help="Instead: a bound on f(x_N) - f* from N chained potentials, ||x_0 - x*|| <= 1.")
 @_setting
 @FROM
 @AS_JSON
-def contraction(method, pairs, files, as_json, **given):
+def contraction(method, pairs, horizon, files, as_json, **given):
     """The best contraction of METHOD per round, with its Lyapunov function, for example: contraction gd gamma=1/L --mu 0.1.
 
-    Exits with 4 when no Lyapunov function was found.
+    Exits with 4 when no Lyapunov function (or no chain) was found.
     """
     from verify_rates.arguments import hyper
 
@@ -546,12 +547,26 @@ def contraction(method, pairs, files, as_json, **given):
     from verify_rates.theory.contraction import contraction as find
 
     problem, known = _over(given)
+    if horizon is not None:
+        return _chained(method, hyper(pairs, known | {"N": horizon}), horizon, problem, as_json)
     found = find(method, hyper(pairs, known), **problem)
     if as_json:
         _print_json(found.to_dict())
     else:
         click.echo(str(found))
         _print_facts(found.statement | (found.lyapunov.to_dict() if found.lyapunov else {}))
+    return 0 if found.ok else 4
+
+
+def _chained(method: str, values: dict[str, Any], steps: int, problem: dict[str, Any], as_json: bool) -> int:
+    from verify_rates.theory.potentials import potential
+
+    found = potential(method, values, steps=steps, **problem)
+    if as_json:
+        _print_json(found.to_dict())
+    else:
+        click.echo(str(found))
+        _print_facts(found.statement)
     return 0 if found.ok else 4
 
 
