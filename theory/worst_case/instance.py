@@ -12,6 +12,7 @@ from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method
 from verify_rates.solvers.words import Kind, World
 from verify_rates.theory.worst_case.classes import get_class
+from verify_rates.theory.worst_case.interpolant import Interpolant, interpolant
 from verify_rates.theory.worst_case.world import branches, taken
 
 # The recorded vectors are products of an eigenvector matrix of order K and coordinates: a replayed point, a gradient inequality
@@ -97,6 +98,34 @@ class Instance:
         own = any(np.any(np.asarray(self.start[k][1])) for k in method.start)
         if own or any(v.shape != x0.shape or np.any(v != wanted[k]) for k, several in given.items() for v in several):
             raise UsageError("the recorded instance does not start as a run starts: iterates at one point, everything else zero.")
+
+    def function(self, worker: int = 0, n: int | None = None) -> Interpolant:
+        """The function of one worker, to be evaluated anywhere: the largest of its class through the recorded points.
+
+        Errors
+        ------
+        UsageError for a worker that there is not; Unsupported for classes without a formula between points.
+
+        Example
+        -------
+        >>> from verify_rates.theory.worst_case.solve import worst_case
+        >>> f = worst_case("gd", {"gamma": 1.0}, steps=2, n=1).instance.function()
+        >>> f.x.shape == f.g.shape, abs(f(f.x[1]) - f.f[1]) < 1e-7
+        (True, True)
+        """
+        count = self.workers(n)
+        if not 0 <= worker < count:
+            raise UsageError(f"there are {count} workers, 0 to {count - 1}; not {worker}.")
+        points = ReplayWorld(self, count).points
+        x, g = (np.array([p[part][worker] for p in points]) for part in ("x", "g"))
+        return interpolant(self.statement["functions"], self.statement["L"], self.statement["mu"], x, g, np.array([p["f"] for p in points]))
+
+    def plot(self, worker: int = 0, n: int | None = None) -> Any:
+        """A picture of that function with the recorded points, as a matplotlib figure: a curve if they lie on a line, else level sets in
+        the plane through x* (or the mean) that shows most of them."""
+        from verify_rates.theory.worst_case.picture import picture
+
+        return picture(self, worker, n)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
