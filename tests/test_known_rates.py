@@ -750,6 +750,103 @@ def test_krasnoselskii_mann(n, gamma):
         assert found.lower > 2 * (gamma - 1) ** (2 * n)
 
 
+@pytest.mark.parametrize(("N", "digits"), enumerate((0.25, 0.1273, 0.0838, 0.0627, 0.0501, 0.0417, 0.0357), start=1))
+def test_splitting_sequence(N, digits):
+    """The values of the table's last column, to the digits given."""
+    found = _splitting({"L": 1}, N)
+    assert found.rigorous and abs(found.upper - digits) <= HALF_A_DIGIT and found.upper - found.lower <= RTOL * digits
+
+
+@pytest.mark.parametrize("N", [1, 2])
+def test_triple_momentum_in_steps(N):
+    """PEPit's docstring says (1 - sqrt(mu/L))^(2 (N+1)) after N steps of V; each step contracts by (1 - sqrt(mu/L))^2, no more."""
+    mu, L = 0.1, 1.0
+    found = _robust_momentum({"mu": mu, "L": L, "lam": 0}, 1)
+    rate = 1 - math.sqrt(mu / L)
+    assert found.rigorous and abs(found.upper - rate**2) <= 2e-5 * rate**2
+    assert found.lower**N > (1 + RTOL) * rate ** (2 * (N + 1))
+
+
+# --- what the table does not hold -------------------------------------------------------------------------------------
+
+
+def test_an_end_without_searches_is_one_sided(monkeypatch):
+    """Where the moves found do not reach the bound, it is called one; and a search changed by a sign reaches nothing near."""
+    from verify_rates.theory.worst_case import solve
+
+    honest = solve._searched
+    monkeypatch.setattr(solve, "_searched", lambda *a: (honest(*a)[0] / 2, True))
+    found = _exact_line_search({"mu": 0.1, "L": 1.0}, 1)
+    assert not found.exact and found.lower < found.upper / 1.5 and "orthogonal" in found.why
+
+
+def test_a_tilt_of_two_functions_changes_nothing():
+    """Proximal gradient contracts the distance to the minimiser of the sum, which need not be that of f: at f = h = 0 it is the same."""
+    functions = {"f": ("smooth_strongly_convex", 1.0, 0.1), "h": "convex"}
+    method = _made(_proximal_gradient, One, Step)
+    both = worst_case(method, {"gamma": 1.5}, steps=1, functions=functions, n=1, measure="distance")
+    alone = worst_case("gd", {"gamma": 1.5}, steps=1, mu=0.1, n=1, measure="distance")
+    assert abs(both.upper - alone.upper) <= RTOL * alone.upper
+    projected = worst_case(method, {"gamma": 1.5}, steps=1, functions=functions | {"h": "indicator"}, n=1, measure="distance")
+    assert abs(projected.upper - alone.upper) <= RTOL * alone.upper
+
+
+def test_equalities_are_kept_by_the_lower_end():
+    """A spoiled equality is noticed: the value of the Polyak step is not that of every step of its size."""
+    p = {"mu": 0.1, "L": 1.0, "gamma": 1.5}
+    free = worst_case("gd", {"gamma": 1.5}, steps=1, mu=0.1, n=1, initial="function_gap")
+    assert _polyak(p, 1).upper < free.lower * (1 - RTOL)
+
+
+def _damped(s, w, h, t):
+    return One(x=s.x - h.gamma * mean(w, grad(w, s.x)))
+
+
+CONTRACTIONS = [  # class, L, mu, gamma, ||x1 - x*||^2 of x - gamma g (L = 1 or 2)
+    ("lipschitz_operator", 2.0, 0.0, 0.5, 4.0),  # (1 + gamma L)^2
+    ("lipschitz_monotone", 1.0, 0.5, 0.5, 1 - 2 * 0.5 * 0.5 + 0.25),
+    ("skew_operator", 2.0, 0.0, 0.5, 2.0),  # 1 + gamma^2 L^2
+    ("linear_operator", 2.0, 0.0, 0.5, 4.0),
+    ("cocoercive", 1.0, 0.0, 0.5, 1.0),
+    ("quadratic", 1.0, 0.1, 1.5, 0.85**2),
+]
+
+
+@pytest.mark.parametrize(("name", "L", "mu", "gamma", "truth"), CONTRACTIONS)
+def test_operators(name, L, mu, gamma, truth):
+    found = worst_case(_made(_damped, One, Step), {"gamma": gamma}, steps=1, functions=name, L=L, mu=mu, n=1, measure="distance")
+    assert found.rigorous and abs(found.upper - truth) <= RTOL * truth, str(found)
+    assert not found.exact or abs(found.lower - truth) <= RTOL * truth, str(found)
+    assert found.exact is (name != "lipschitz_monotone")
+
+
+def test_skew_operators_over_two_steps():
+    """x - gamma S x, twice: (1 + gamma^2 L^2)^2; any linear operator reaches (1 + gamma L)^4."""
+    for name, truth in (("skew_operator", 1.25**2), ("linear_operator", 1.5**4)):
+        found = worst_case(_made(_damped, One, Step), {"gamma": 0.5}, steps=2, functions=name, n=1, measure="distance")
+        assert found.rigorous and abs(found.upper - truth) <= RTOL * truth and truth - found.lower <= RTOL * truth, str(found)
+
+
+def test_a_proximal_step_on_a_weakly_convex_function():
+    """Two points approach or part by 1/(1 - gamma L) at most."""
+
+    def pair(s, w, h, t):
+        return Two(x=prox(w, s.x, h.gamma), y=prox(w, s.y, h.gamma))
+
+    given = {"functions": "weakly_convex", "n": 1, "measure": "pair_distance", "initial": "pair_distance", "start": "free"}
+    found = worst_case(_made(pair, Two, Step, ("x", "y")), {"gamma": 0.5}, steps=1, **given)
+    assert found.rigorous and abs(found.upper - 4) <= 4 * RTOL and 4 - found.lower <= 4 * RTOL, str(found)
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.8])
+def test_a_proximal_step_on_a_smooth_function(mu):
+    """It contracts distances by 1/(1 + gamma mu), also where curvature is taken out (2 mu > L)."""
+    given = {"mu": mu, "n": 1, "measure": "distance"}
+    found = worst_case(_made(_proximal_point, Two, Step, ("x", "y")), {"gamma": 2.0}, steps=2, **given)
+    truth = (1 / (1 + 2 * mu)) ** 4
+    assert found.rigorous and abs(found.upper - truth) <= RTOL * truth and truth - found.lower <= RTOL * truth, str(found)
+
+
 # --- classes ----------------------------------------------------------------------------------------------------------
 
 
@@ -808,3 +905,47 @@ def test_proximal_steps_are_refused_where_they_are_not_read():
         worst_case(point, {"gamma": 1.0}, steps=1, functions="convex")
     with pytest.raises(UsageError, match="positive"):
         worst_case(point, {"gamma": 0.0}, steps=1, functions="convex", n=1)
+
+
+REFUSED = [
+    ({"functions": {"f": "convex", "h": "convx"}}, "did you mean"),
+    ({"functions": {}}, "names no function"),
+    ({"functions": {"f": ("convex", 1, 2, 3)}}, "is written"),
+    ({"functions": {"f": "convex", "h": ("bounded_indicator", 0)}}, "L must be positive"),
+    ({"functions": {"f": "convex", "h": "convex_quadratic_growth"}}, "single function"),
+    ({"functions": {"f": "convex", "h": "convex"}, "objective": ("g",)}, "unknown function"),
+    ({"functions": "smooth", "zeta2_star": 1.0, "n": "any"}, "need not have"),
+    ({"initial": [("distance", "==", 1)]}, "'==', 0"),
+]
+
+
+@pytest.mark.parametrize(("given", "words"), REFUSED)
+def test_bad_functions(given, words):
+    from verify_rates.solvers.method import UsageError
+    from verify_rates.solvers.words import Unsupported
+
+    with pytest.raises((UsageError, Unsupported), match=words):
+        worst_case("gd", {"gamma": 0.5}, steps=1, **({"n": 1} | given))
+
+
+def test_words_of_worst_cases_are_refused_elsewhere():
+    from verify_rates.problems import get_problem
+    from verify_rates.solvers.engine.run import simulate
+    from verify_rates.solvers.method import UsageError
+    from verify_rates.solvers.words import Unsupported
+
+    for step in (_proximal_gradient, _line_search, _frank_wolfe):
+        for engine in ("numpy", "numba"):
+            with pytest.raises(Unsupported, match="worst cases"):
+                simulate(_made(step, One, Step), get_problem("quadratic"), {"gamma": 0.1}, steps=2, engine=engine)
+    functions = {"f": "smooth_strongly_convex", "h": "convex"}
+    with pytest.raises(UsageError, match="unknown function"):
+        worst_case(_made(_proximal_gradient, One, Step), {"gamma": 1}, steps=1, functions={"f": "convex", "k": "convex"}, n=1)
+    with pytest.raises(Unsupported, match="one worker"):
+        worst_case(_made(_line_search, One, Step), {"gamma": 1}, steps=1)
+    with pytest.raises(Unsupported, match="several functions"):
+        contraction(_made(_proximal_gradient, One, Step), {"gamma": 1}, functions=functions, n=1)
+    assert (
+        worst_case("gd", {"gamma": 0.5}, steps=1, functions="smooth", initial="gap_to_last", measure="grad_norm").statement["zeta2_star"]
+        is None
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
@@ -564,7 +565,7 @@ def conic(monkeypatch) -> Conic:
 
     seen = []
     honest = solve.solve_conic
-    monkeypatch.setattr(solve, "solve_conic", lambda c, m, s: seen.append(c) or honest(c, m, s))
+    monkeypatch.setattr(solve, "solve_conic", lambda c, m, **more: seen.append(c) or honest(c, m, **more))
     worst_case("gd", {"gamma": 1.0}, steps=3, n=1)
     return seen[0]
 
@@ -836,3 +837,52 @@ def test_faster_than_pepit_with_the_same_solver():
     (row,) = benchmark["measure"]([20], 2)
     assert row["ratio"] >= benchmark["TARGET_AT_20"]
     assert -RTOL <= row["lower"] <= 0 <= row["upper"] <= RTOL
+
+
+# --- what once read wrongly ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("gamma", "N"), [(100.0, 3), (30.0, 5), (2.5, 6)])
+def test_large_is_not_unbounded(gamma, N):
+    """Steps far beyond 2/L: (gamma L - 1)^(2N) is finite, and both ends say so; an uncontrolled measure stays unbounded."""
+    found = worst_case("gd", {"gamma": gamma}, steps=N, n=1, measure="distance")
+    truth = (gamma - 1) ** (2 * N)
+    assert found.ok and found.lower <= truth * (1 + 1e-12) and truth * (1 - 1e-12) <= found.upper <= truth * (1 + 1e-5), str(found)
+    assert worst_case("gd", {"gamma": 1.0}, steps=N, n=1, measure="distance", initial="grad_norm").status == "unbounded"
+    assert worst_case("gd", {"gamma": gamma}, steps=N, n=1, measure="distance", initial="grad_norm").status in ("unbounded", "failed")
+
+
+def test_scalars_that_nearly_balance_count(conic):
+    """What function values leave over, within rounding of large multipliers, is added to the upper end."""
+    from verify_rates.theory.worst_case import backends, bounds
+
+    raw = backends.solve_conic(conic, 1e-9, "CLARABEL")
+    dual = bounds.upper(conic, raw)
+    rest = conic.A[:, sum(conic.sizes) :]
+    shifted = replace(raw, z=raw.z * 1e6)  # scalars as large as those of a problem in bad units
+    _, residual = bounds.slacks(conic, dual.lam, dual.nu, dual.S)
+    more = bounds.upper(conic, shifted).bound.value - dual.bound.value
+    assert rest.shape[1] and more == pytest.approx(2 * (1e6 - 1) * np.abs(residual) @ np.abs(raw.z[sum(conic.sizes) :]), abs=1e-15)
+
+
+def test_a_small_direction_is_not_absent():
+    """Entries of 1e-9 are small, not zero: leaving their direction out would lose what a slack matrix has there."""
+    from verify_rates.theory.worst_case import facial
+
+    rows = np.array([[1.0, 0.0, 0.0], [0.0, 1e-9, 0.0]])  # triangles of 2 x 2 matrices
+    assert facial._compressed(rows, rows, 2)[1] == 2
+    assert facial._compressed(rows, rows * [1.0, 1e-8, 1.0], 2)[1] == 1
+
+
+def test_free_products_are_scalars():
+    """A vector of whose square nothing speaks is left out of the Gram matrix, and its products stay."""
+    import scipy.sparse as sp
+
+    from verify_rates.theory.worst_case import assemble, facial
+
+    A = sp.csr_array(np.array([[1.0, 1.0, 0.0]]))
+    none = sp.csr_array((0, 3))
+    whole = assemble.Conic(np.zeros(3), A, np.ones(1), none, none, (2, 0), 0, 1.0, 0.0, 1.0, ("a",), (None, None), np.ones(1))
+    freed = facial._freed(whole)
+    assert freed is not None and freed.orders == (1, 0) and freed.A.toarray().tolist() == [[1.0, 1.0]]
+    assert facial._freed(replace(whole, c=np.array([0.0, 0.0, 1.0]))) is None

@@ -324,6 +324,8 @@ def _checked(
     """Exact hyper-parameters, the setting, and the steps of a round, as far as they make sense here."""
     values = exact_hypers(method, hyper)
     check_kinds(method, method.hypers(**hyper))
+    if isinstance(functions, dict):
+        raise Unsupported("contraction with several functions: Lyapunov functions are sought for one class; ask worst_case with a given V")
     setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star)
     _refuse(method, values, setting)
     return values, setting, max(1, int(method.rounds(values)))

@@ -270,18 +270,19 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
     return conic, builder
 
 
-def rescaled(conic: Conic, z: np.ndarray, value: float, least: float) -> tuple[Conic, np.ndarray, np.ndarray]:
-    """The same problem in units in which a given solution and its value are about 1 (none below ``least``); with the factors used.
+def rescaled(conic: Conic, z: np.ndarray, value: float, least: float, most: float = 1.0) -> tuple[Conic, np.ndarray, np.ndarray]:
+    """The same problem in units in which a given solution and its value are about 1 (none below ``least`` or above ``most``); with the
+    factors used.
 
     A point of the new problem times the column factors is one of the old; multipliers of the new divided by the row factors likewise.
     """
     start, columns = 0, []
     for k, size in zip(conic.orders, conic.sizes, strict=True):
         i, j = triangle(k)
-        units = np.sqrt(z[start : start + size][i == j].clip(least**2, 1.0))
+        units = np.sqrt(z[start : start + size][i == j].clip(least**2, most**2))
         columns.append(units[i] * units[j])
         start += size
-    factors = np.concatenate([*columns, np.abs(z[start:]).clip(least**2, 1.0)])
+    factors = np.concatenate([*columns, np.abs(z[start:]).clip(least**2, most**2)])
     scaling = sp.diags_array(factors)
     A = sp.csr_array(conic.A @ scaling)
     rows = abs(A).max(axis=1).toarray().ravel()

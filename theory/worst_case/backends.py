@@ -64,7 +64,12 @@ def conic_program(
     settings.chordal_decomposition_compact = False  # the other form loses a digit
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE / 100 if sparse else TOLERANCE
     zero = sp.csc_matrix((q.size, q.size))
-    found = clarabel.DefaultSolver(zero, q, sp.csc_matrix(M), rhs, [c for c in cones if c.dim], settings).solve()
+    try:
+        found = clarabel.DefaultSolver(zero, q, sp.csc_matrix(M), rhs, [c for c in cones if c.dim], settings).solve()
+    except BaseException as error:
+        if type(error).__name__ != "PanicException":  # the solver's eigenvalue routine gave up: no Exception of Python's
+            raise
+        return np.zeros(q.size), np.zeros(rhs.size), "Panic"
     return np.array(found.x), np.array(found.z), str(found.status)
 
 

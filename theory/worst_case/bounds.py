@@ -15,6 +15,8 @@ from verify_rates.theory.worst_case.backends import Raw, off_diagonal
 ROUNDING = 1e-13
 # Singular values of the equalities below this share of the largest are rounding of zero: dependent rows.
 SINGULAR = 1e-10
+# A sum of terms of both signs is wrong by this much of the sum of their sizes at most: some ten to hundred roundings.
+ROUNDED_SUM = 1e-14
 # Added to an upper end and taken from a lower one, relative to the sizes of the terms summed.
 ALLOWANCE = 1e-12
 
@@ -73,14 +75,16 @@ def upper(conic: Conic, raw: Raw) -> Dual:
 def _evaluated(conic: Conic, z: np.ndarray, lam: np.ndarray, nu: np.ndarray, S: np.ndarray) -> Dual:
     """Weak duality: every feasible z has ``c'z <= b'lam`` once the slack matrices are semidefinite and the scalars balance.
 
-    What is left over (nothing, if verified) is estimated at the solver's primal point and added.
+    What is left over (rounding of scalars that balance, if verified) is estimated at the solver's primal point and added twice.
     """
     matrices, residual = slacks(conic, lam, nu, S)
-    least = tuple(float(np.linalg.eigvalsh(M)[0] - _rounding(M)) if M.size else math.inf for M in matrices)
+    summed = float((abs(conic.A).T @ np.abs(lam) + abs(conic.E).T @ np.abs(nu) + np.abs(conic.c)).max(initial=0.0))
+    rounding = max(ROUNDING, ROUNDED_SUM * summed)
+    least = tuple(float(np.linalg.eigvalsh(M)[0] - max(rounding, _rounding(M))) if M.size else math.inf for M in matrices)
     verified = min(least) >= 0 and bool(np.all(np.abs(residual) <= ROUNDING * (1 + np.abs(lam).sum())))
+    balance = float(np.abs(residual) @ np.abs(z[sum(conic.sizes) :]))
     estimate = sum(max(0.0, -low) * np.trace(G) for low, G in zip(least, grams(conic, z), strict=True) if G.size)
-    estimate += np.abs(residual) @ np.abs(z[sum(conic.sizes) :])
-    value = conic.b @ lam + (0.0 if verified else 2 * estimate) + ALLOWANCE * (np.abs(conic.b) @ lam)
+    value = conic.b @ lam + 2 * balance + (0.0 if verified else 2 * estimate) + ALLOWANCE * (np.abs(conic.b) @ lam)
     return Dual(Bound(float(value), verified), lam, nu, S, least)
 
 

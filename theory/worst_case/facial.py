@@ -15,13 +15,11 @@ import scipy.sparse as sp
 from scipy.linalg import null_space
 
 from verify_rates.theory.worst_case.assemble import Conic, in_basis, triangle
-from verify_rates.theory.worst_case.bounds import ROUNDING
 
 # Multipliers below this share of the largest may be those of inequalities that bind nothing.
 IDLE = 1e-5
-# A direction may be absent where the squared entries along it sum to less than this share of the largest sum, the rounding of sums of
-# squares; it is absent where the entries themselves are rounding too.
-ABSENT = 1e-14
+# A direction is absent where the entries of all matrices along it are rounding of zero: this share of the largest, or of 1.
+ABSENT = 1e-12
 
 
 def relaxations(conic: Conic, lam: np.ndarray) -> Iterator[tuple[Conic, np.ndarray]]:
@@ -106,10 +104,9 @@ def _compressed(rows: np.ndarray, possible: np.ndarray, k: int) -> tuple[np.ndar
     if not k:
         return rows, k
     M = _matrices(possible, k)
-    weights, vectors = np.linalg.eigh(np.einsum("mij,mkj->ik", M, M, optimize=True))
-    basis, absent = (vectors[:, kept] for kept in (weights > ABSENT * max(weights[-1], 1e-300), weights <= ABSENT * weights[-1]))
-    if np.abs(M @ absent).max(initial=0.0) > ROUNDING * max(1.0, float(np.abs(M).max(initial=0.0))):
-        return rows, k  # small, but not zero: what is left out would count
-    if basis.shape[1] == k:
+    _, sizes, directions = np.linalg.svd(np.linalg.qr(M.reshape(-1, k), mode="r") if len(M) else M.reshape(-1, k))
+    present = np.pad(sizes, (0, k - len(sizes))) > ABSENT * max(1.0, sizes.max(initial=0.0))
+    if present.all():
         return rows, k
+    basis = directions[present].T
     return in_basis(rows, basis), basis.shape[1]

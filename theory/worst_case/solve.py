@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -33,8 +34,9 @@ from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, br
 TAKES = ("last", "best", "best_after", "mean", "average_iterate")
 STARTS = ("standard", "free")
 # Least eigenvalues asked of the slack matrices (see backends), in normalised units: the first covers what a good solve leaves and is not
-# seen at the accuracy that callers need (1e-6 relative); multipliers of the second repair those of the first by a blend.
-SHARP, SAFE = 1e-11, 1e-7
+# seen at the accuracy that callers need (1e-6 relative), nor is the second, asked where that left too much; multipliers of the third
+# repair those of the first by a blend.
+SHARP, FIRM, SAFE = 1e-11, 1e-10, 1e-7
 # Largest trace of the Gram matrices, times their order, where vectors are asked to be short; a solution needs no more than about 1.
 LONGEST = 4.0
 # Ends further apart than this, relatively, are not good enough to stop at.
@@ -157,6 +159,9 @@ def worst_case(
         met = ok and high - reached <= WIDE * abs(high)
         common |= {"exact": met, "why": f"{_reason(setting, world)}; {SEARCHED}" if met else world.relaxed}
         verified, world.relaxed = top.verified and ok, "" if ok else world.relaxed
+    if not verified and high < reached - WIDE * abs(reached):
+        failed = dataclasses.replace(raw, status="failed", message=f"{raw.message}, but its ends contradict each other")
+        return _without_value(failed, common, time.perf_counter() - began)
     instance = None
     if not world.relaxed and world.plain and not (world.equalities or world.linear):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
@@ -174,6 +179,9 @@ def worst_case(
         instance=instance,
         **common,
     )
+
+
+Solve = Callable[[Conic, float], Raw]
 
 
 @dataclass(frozen=True)
@@ -197,8 +205,13 @@ class Solved:
         return (self.top.value - self.low.value) / max(abs(self.top.value), 1e-300)
 
     @property
+    def known(self) -> float:
+        """The upper end, where it is verified."""
+        return self.top.value if self.top.verified else math.inf
+
+    @property
     def wide(self) -> bool:
-        return self.raw.ok and self.apart > WIDE
+        return self.raw.ok and (self.apart > WIDE or not self.verified)
 
     def with_better_ends_of(self, other: Solved) -> Solved:
         """Each end from the solve in which it is better; both are of one problem and in one scaling."""
@@ -284,7 +297,14 @@ def _best(conic: Conic, inside: np.ndarray, solver: str) -> Solved:
     if few is not None and few.verified and few.apart <= (WIDE if sum(conic.orders) <= LIGHT else ENOUGH):
         return few
     first = _attempt(conic, inside, solver)
+    if not first.raw.ok and few is None and (reached := float(conic.c @ inside)) > 1:
+        told = dataclasses.replace(first, z=inside, top=Bound(reached, False))
+        again = _in_units_of(told, 1.0, inside, solver, math.inf)
+        first = again if again.top.verified and again.top.value >= reached else first
     found = first if few is None or not first.raw.ok else first.with_better_ends_of(few)
+    if found.wide and solver == "CLARABEL" and sum(conic.orders) <= LIGHT:
+        again = _attempt(conic, inside, solver, found.known, scaled=False)
+        found = found.with_better_ends_of(again) if again.raw.ok else found
     if found.wide and sum(conic.orders) <= LIGHT:
         found = found.with_better_ends_of(_in_basis_of(first, inside, solver))
     for least in (1.0, SMALLEST_UNIT):
@@ -305,15 +325,14 @@ def _in_basis_of(first: Solved, inside: np.ndarray, solver: str) -> Solved:
         matrices = [turn @ G @ turn.T for turn, G in zip(turns, grams(conic, z), strict=True)]
         return np.concatenate([*(M[triangle(len(M))] for M in matrices), z[sum(conic.sizes) :]])
 
-    known = first.top.value if first.top.verified else math.inf
-    again = _attempt(closer, told(inside, [np.linalg.inv(turn) for turn in turns]), solver, known)
+    again = _attempt(closer, told(inside, [np.linalg.inv(turn) for turn in turns]), solver, first.known)
     return dataclasses.replace(again, conic=conic, lam=again.lam / rows, z=told(again.z, turns)) if again.raw.ok else first
 
 
-def _in_units_of(first: Solved, least: float, inside: np.ndarray, solver: str) -> Solved:
-    """Another solve in units of a solution, no unit below ``least``, told in the scaling of the first."""
-    closer, columns, rows = rescaled(first.conic, first.z, first.top.value, least)
-    again = _attempt(closer, inside / columns, solver, 1.0 if first.top.verified else math.inf)
+def _in_units_of(first: Solved, least: float, inside: np.ndarray, solver: str, most: float = 1.0) -> Solved:
+    """Another solve in units of a solution, none below ``least`` or above ``most``, told in the scaling of the first."""
+    closer, columns, rows = rescaled(first.conic, first.z, first.top.value, least, most)
+    again = _attempt(closer, inside / columns, solver, 1.0 if first.top.verified else math.inf, scaled=False)
     if not again.raw.ok:
         return first
     ratio = closer.unit / first.conic.unit
@@ -335,22 +354,23 @@ def _of_few(conic: Conic, inside: np.ndarray) -> Solved | None:
     return Solved(conic, raw, dual.bound, low, dual.lam, z)
 
 
-def _attempt(conic: Conic, inside: np.ndarray, solver: str, known: float = math.inf) -> Solved:
+def _attempt(conic: Conic, inside: np.ndarray, solver: str, known: float = math.inf, scaled: bool = True) -> Solved:
     """One solve with its ends; an upper end that is no better than a ``known`` verified one is not repaired."""
-    raw = solve_conic(conic, SHARP, solver)
+    solve = partial(solve_conic, solver=solver, scaled=scaled)
+    raw = solve(conic, SHARP)
     if not raw.ok:  # no strictly feasible multipliers
-        raw = solve_conic(conic, 0.0, solver)
+        raw = solve(conic, 0.0)
     if not raw.ok:
         nothing = Bound(math.nan, False)
         return Solved(conic, raw, nothing, nothing, raw.lam, raw.z)
     low, z = lower(conic, raw, inside)
     dual = upper(conic, raw)
     if raw.status != "solved" or not low.verified:  # nothing bounds some direction
-        short = solve_conic(_short(conic), SHARP, solver)
+        short = solve(_short(conic), SHARP)
         other, vectors = lower(conic, short, inside) if short.ok else (low, z)
         low, z = (other, vectors) if (other.verified, other.value) > (low.verified, low.value) else (low, z)
     if not dual.bound.verified and known - dual.bound.value > WIDE * abs(dual.bound.value):
-        dual = _repaired(conic, raw, dual, low.value, solver)
+        dual = _repaired(conic, raw, dual, low.value, solve)
     return Solved(conic, raw, dual.bound, low, dual.lam, z)
 
 
@@ -363,7 +383,7 @@ def _short(conic: Conic) -> Conic:
     return dataclasses.replace(conic, A=A, b=np.append(conic.b, limit), names=(*conic.names, "short"), scales=np.append(conic.scales, 1.0))
 
 
-def _repaired(conic: Conic, raw: Raw, dual: Dual, low: float, solver: str) -> Dual:
+def _repaired(conic: Conic, raw: Raw, dual: Dual, low: float, solve: Solve) -> Dual:
     """Verified multipliers from further solves: blended in, or those of a relaxation with practically the same value."""
     best = dual
 
@@ -375,23 +395,25 @@ def _repaired(conic: Conic, raw: Raw, dual: Dual, low: float, solver: str) -> Du
         return found if better_one else best
 
     if raw.status == "solved":
-        best = better(_blend(conic, raw, dual, solver))
+        firmer = solve(conic, FIRM)
+        best = better(upper(conic, firmer)) if firmer.ok else best
+        best = best if best.bound.verified else better(_blend(conic, raw, dual, solve))
     for smaller, kept in relaxations(conic, raw.lam):
         if done():
             break
-        other = solve_conic(smaller, SHARP, solver)
+        other = solve(smaller, SHARP)
         if not other.ok:
             continue
         found = upper(smaller, other)
-        found = found if found.bound.verified else _blend(smaller, other, found, solver)
+        found = found if found.bound.verified else _blend(smaller, other, found, solve)
         lam = np.zeros(len(conic.b))
         lam[kept] = found.lam
         best = better(dataclasses.replace(found, lam=lam))
-    return best if done() or raw.status == "solved" else better(_blend(conic, raw, dual, solver))
+    return best if done() or raw.status == "solved" else better(_blend(conic, raw, dual, solve))
 
 
-def _blend(conic: Conic, raw: Raw, dual: Dual, solver: str) -> Dual:
-    safe = solve_conic(conic, SAFE, solver)
+def _blend(conic: Conic, raw: Raw, dual: Dual, solve: Solve) -> Dual:
+    safe = solve(conic, SAFE)
     mixed = blended(conic, raw.z, dual, upper(conic, safe)) if safe.ok else dual
     return mixed if mixed.bound.verified else dual
 
