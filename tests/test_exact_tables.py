@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import importlib.util
+import json
 import math
 import re
 from pathlib import Path
@@ -56,7 +58,7 @@ def test_another_step_is_worse(factor):
 
 
 def test_the_text_says_what_the_table_says():
-    lines = re.findall(r"^\| (\d) \| (.*) \|$", TEXT, re.M)
+    lines = re.findall(r"^\| (\d) \| (.*) \|$", TEXT.split("## What a stale")[0], re.M)
     assert len(lines) == 5
     for tau, numbers in lines:
         said = [float(x) for x in numbers.split(" | ")]
@@ -78,3 +80,46 @@ def test_staleness_adds():
 def test_heavy_ball_beyond_quadratics():
     found = contraction("heavy_ball", {"gamma": 1.8811, "beta": 0.2271}, mu=0.1)
     assert found.rigorous and abs(found.upper - 0.5276) < 5e-5
+
+
+def _script():
+    spec = importlib.util.spec_from_file_location("exact_tables", DOCS.parent / "benchmarks" / "exact_tables.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("tau", [0, 1])
+def test_co2_by_rounds_is_co2(tau):
+    """The table reads CO2 with one round a step; both writings have the same worst case after three rounds of two local steps."""
+    by_round = worst_case(_script().by_rounds(), {"gamma": 0.4, "H": 2, "tau": tau}, steps=3, mu=0.1)
+    at_server = worst_case("co2", {"gamma": 0.4, "H": 2, "tau": tau}, steps=6, mu=0.1)
+    assert by_round.rigorous and at_server.rigorous and abs(by_round.upper / at_server.upper - 1) <= RTOL
+
+
+def test_without_staleness_co2_contracts_as_gradient_descent():
+    for row in ROWS:
+        if row["method"] == "co2" and row["tau"] == "0":
+            assert abs(float(row["upper"]) / (0.9 / 1.1) ** (2 * int(row["H"])) - 1) <= RTOL
+
+
+def test_stale_rounds_again():
+    row = next(r for r in ROWS if r["method"] == "co2" and r["tau"] == "1" and r["H"] == "2")
+    found = contraction(_script().by_rounds(), {"gamma": float(row["gamma"]), "H": 2, "tau": 1}, mu=0.1)
+    assert abs(found.upper - float(row["upper"])) <= RTOL
+
+
+def test_the_figure_is_that_of_the_table():
+    drawn = json.loads((DOCS / "figures" / "exact-tables.json").read_text())
+    assert drawn == _script().curves(ROWS) and all(drawn.values())
+    assert len(_script().figure(drawn).axes) == 4
+
+
+def test_the_text_says_what_stale_rounds_cost():
+    said = re.findall(r"^\| (\d) \| ([\d.]+) \| ([\d.]+) \| ([\d.]+) \|$", TEXT, re.M)
+    known = {(r["H"], r["tau"]): r for r in ROWS if r["method"] == "co2"}
+    assert [H for H, *_ in said] == ["1", "2", "4", "8"]
+    for H, fresh, stale, gamma in said:
+        assert abs(float(known[H, "0"]["upper"]) - float(fresh)) <= 5.1e-5
+        assert abs(float(known[H, "1"]["upper"]) - float(stale)) <= 5.1e-5
+        assert abs(float(known[H, "1"]["gamma"]) - float(gamma)) <= 5.1e-4
