@@ -27,6 +27,7 @@ _PUBLIC = {
     "certify": "verify_rates.proofs_check.certificates",
     "contraction": "verify_rates.theory.contraction",
     "potential": "verify_rates.theory.potentials",
+    "ef21_groups": "verify_rates.theory.groups",
     "tune": "verify_rates.theory.tune",
     "Claim": "verify_rates.theory.claims",
     "Setting": "verify_rates.theory.claims",
