@@ -142,7 +142,8 @@ def _proved(groups: list[tuple[int, float, float]], gamma: float, eps: float, rh
             problem.solve(solver="CLARABEL", **OPTIONS)
         except cp.error.SolverError:
             return False
-    return P.value is not None and _verified(step, rho, P.value, p.value, lam.value, nu.value)
+    found = [variable.value for variable in (P, p, lam, nu)]
+    return all(v is not None for v in found) and _verified(step, rho, *found)  # type: ignore[arg-type]
 
 
 def _verified(step: _Step, rho: float, P: np.ndarray, p: np.ndarray, lam: np.ndarray, nu: np.ndarray) -> bool:

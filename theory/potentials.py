@@ -300,7 +300,11 @@ def _solved(chain: _Chain, margin: float) -> _Solution:
     import clarabel
 
     nP, N = chain.features_squared, chain.steps
-    zero, semi, zero_rhs, semi_rhs, orders = [], [], [], [], []
+    zero: list[Any] = []
+    semi: list[Any] = []
+    zero_rhs: list[np.ndarray] = []
+    semi_rhs: list[np.ndarray] = []
+    orders: list[int] = []
     free = 1 + nP * (N - 1)
     starts = np.cumsum([free, *(_width(link.conic) for link in chain.links)])
     columns = int(starts[-1])
@@ -359,7 +363,7 @@ def _cut(x: np.ndarray, conic: Conic) -> tuple[np.ndarray, np.ndarray, np.ndarra
 def _proved(chain: _Chain, found: _Solution) -> bool:
     """Whether every link holds, each verified on its own with the multipliers that the program found for it."""
     for k, (link, known) in enumerate(zip(chain.links, found.multipliers, strict=True)):
-        before = found.tau * link.initial if link.before is None else found.P[k - 1] @ link.before
+        before = _before(link, found, k)
         after = 0.0 if link.after is None else found.P[k] @ link.after
         if not _holds(link.conic, link.gain + after - before, known):
             return False
@@ -369,17 +373,24 @@ def _proved(chain: _Chain, found: _Solution) -> bool:
 def _in_units_of(chain: _Chain, found: _Solution) -> None:
     """Put every link in units in which what a first solution says of it is about 1: potentials grow by orders along a chain."""
     for k, link in enumerate(chain.links):
-        before = found.tau * link.initial if link.before is None else found.P[k - 1] @ link.before
+        before = _before(link, found, k)
         after = np.zeros_like(before) if link.after is None else found.P[k] @ link.after
         lam = np.maximum(found.multipliers[k][0], 0)
         forms = [before, after, link.gain, link.conic.A.T @ lam + before - after - link.gain]
         place, turns = 0, []
         for order, length in zip(link.conic.orders, link.conic.sizes, strict=True):
             matrices = [smat(v[place : place + length] / off_diagonal(order, 2.0), order) for v in forms]
-            turns.append(_inverse_root(sum(map(_absolute, matrices))))
+            turns.append(_inverse_root(np.sum([_absolute(M) for M in matrices], axis=0)))
             place += length
         size = sum(np.abs(v[place:]) for v in forms[:3]) + abs(link.conic.A[:, place:]).T @ lam
         chain.links[k] = link.turned(turns, 1 / np.maximum(size, SMALLEST * max(size.max(initial=0.0), 1e-300)))
+
+
+def _before(link: Link, found: _Solution, k: int) -> np.ndarray:
+    """What a link starts from: tau times the initial condition, or the V before."""
+    if link.initial is not None:
+        return found.tau * link.initial
+    return found.P[k - 1] @ link.before
 
 
 def _absolute(M: np.ndarray) -> np.ndarray:

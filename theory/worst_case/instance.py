@@ -110,7 +110,7 @@ class Instance:
         -------
         >>> from verify_rates.theory.worst_case.solve import worst_case
         >>> f = worst_case("gd", {"gamma": 1.0}, steps=2, n=1).instance.function()
-        >>> f.x.shape == f.g.shape, abs(f(f.x[1]) - f.f[1]) < 1e-7
+        >>> f.x.shape == f.g.shape, bool(abs(f(f.x[1]) - f.f[1]) < 1e-7)
         (True, True)
         """
         count = self.workers(n)

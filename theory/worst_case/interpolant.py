@@ -82,7 +82,7 @@ def interpolant(functions: str, L: float, mu: float, x: np.ndarray, g: np.ndarra
     """The largest function of a class through the points; Unsupported for classes without such a formula.
 
     >>> made = interpolant("smooth_strongly_convex", 1.0, 0.0, np.array([[0.0], [2.0]]), np.array([[0.0], [1.0]]), np.array([0.0, 1.0]))
-    >>> made(np.array([2.0])), made(np.array([1.0])) <= 0.5
+    >>> made(np.array([2.0])), bool(made(np.array([1.0])) <= 0.5)
     (1.0, True)
     """
     if functions in ENVELOPES:
