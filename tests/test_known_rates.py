@@ -706,7 +706,7 @@ def wrong_sides(rows, scale, capsys):
 
 
 @pytest.mark.skipif(not ROWS, reason="the table of known rates is not beside the repository")
-@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e6])
+@pytest.mark.parametrize("scale", [1e-6, pytest.param(1.0, marks=pytest.mark.slow), 1e6])
 def test_no_end_is_on_the_wrong_side(scale, capsys):
     assert len(IN_ANY_UNIT) == 34 and wrong_sides(IN_ANY_UNIT, scale, capsys) == 0
 

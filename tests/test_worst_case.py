@@ -886,3 +886,10 @@ def test_free_products_are_scalars():
     freed = facial._freed(whole)
     assert freed is not None and freed.orders == (1, 0) and freed.A.toarray().tolist() == [[1.0, 1.0]]
     assert facial._freed(replace(whole, c=np.array([0.0, 0.0, 1.0]))) is None
+
+
+def test_claims_know_every_class():
+    from verify_rates.theory.claims import FUNCTIONS
+    from verify_rates.theory.worst_case.classes import class_names
+
+    assert set(FUNCTIONS) == set(class_names())

@@ -15,7 +15,27 @@ KINDS = ("bound", "identity", "iff", "table", "property")
 RELATIONS = ("<=", ">=", "==")
 TAKES = ("last", "best", "mean", "average_iterate")
 PROVENANCES = ("paper", "paper (secondary)", "code", "recalled", "derived")
-FUNCTIONS = ("smooth_strongly_convex", "smooth")
+FUNCTIONS = (  # the classes of theory.worst_case.classes, which need more than SymPy to be read
+    "smooth_strongly_convex",
+    "quadratic",
+    "smooth",
+    "smooth_lojasiewicz",
+    "convex",
+    "strongly_convex",
+    "convex_lipschitz",
+    "convex_quadratic_growth",
+    "secant_error_bound",
+    "monotone",
+    "cocoercive",
+    "nonexpansive_residual",
+    "weakly_convex",
+    "indicator",
+    "bounded_indicator",
+    "lipschitz_operator",
+    "lipschitz_monotone",
+    "linear_operator",
+    "skew_operator",
+)
 
 Point = Mapping[str, Any]
 
@@ -26,7 +46,8 @@ class Setting:
 
     Attributes
     ----------
-    functions : "smooth_strongly_convex" (mu = 0: convex) or "smooth" (nonconvex), of every f_i.
+    functions : class of every f_i, one of ``FUNCTIONS``: "smooth_strongly_convex" (mu = 0: convex), "smooth" (nonconvex), ...; runs
+        know these two.
     n : "any", or a number of workers.
     compressor : class of the compressor, "contractive" (delta), "absolute" (Delta2), "unbiased" (omega), or "" for none.
     shared_minimiser : every worker's f_i is minimal at x*; else the claim's bound has to know zeta2_star, or be free of it.

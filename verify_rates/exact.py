@@ -58,8 +58,8 @@ def check_worst_case(claim: Claim, point: Point) -> Check:
         seconds=found.seconds,
         message=f"{ends}, the claim says {bound:.9g}",
     )
-    if found.instance is None:
-        return check
+    if found.instance is None:  # without a witness that replays nothing is refuted
+        return replace(check, lower=-math.inf)
     if status == "ok" and outcome(check) is Verdict.HOLDS:
         check = _certified(check, claim, values, bound, found.size["inequalities"])
     witness = {"kind": KIND, "point": dict(point), "instance": found.instance.to_dict(), "value": found.lower, "bound": bound}

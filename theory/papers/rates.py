@@ -1,6 +1,7 @@
 """Exact worst cases that any correct engine reproduces (rates.N is row N of the project's table of known rates)."""
 
 from verify_rates.solvers.measures import ef21_lyapunov, ef_lyapunov, pair_distance
+from verify_rates.solvers.words import grad, mean, sqnorm
 from verify_rates.theory.claims import Claim, Paper, Setting, product
 
 PAPER = Paper(
@@ -24,6 +25,11 @@ EF_TIGHT = "Berg Thomsen, Taylor and Dieuleveut"
 EF_STEP = {"s": "sqrt(1-delta)", "gamma": "2/(L+mu)*(1-s)/(1+s)", "q": "(L-mu)/(L+mu)"}
 EF_RATE = "((((1-s)*q + sqrt((1-s)**2*q**2 + 4*s))/2)**2)**N*V0"
 CGD_STEP = {"s": "sqrt(1-delta)"}
+
+
+def quarter_residual(s, w, h):
+    """``||x - A x||^2 / 4``, the gradient being x - A x."""
+    return sqnorm(w, mean(w, grad(w, s.x))) / 4
 
 
 def runs(*problems, **values):
@@ -150,6 +156,63 @@ CLAIMS = [
         source="PEPit, nonconvex gradient_descent",
         provenance="code",
         tight=True,
+    ),
+    Claim(
+        "rates.23",
+        "The subgradient method with step R0/(M*sqrt(N+1)) on convex functions with subgradients up to M (here L) has a best value within "
+        "M*R0/sqrt(N+1), exactly.",
+        method="gd",
+        measure="function_gap",
+        take="best",
+        bound="L/sqrt(N+1)*V0",
+        lets={"gamma": "1/(L*sqrt(N+1))"},
+        setting=Setting(functions="convex_lipschitz", n=1),
+        grid=product(L=(1, 2), N=(1, 6)),
+        source="Nesterov 2003; Drori and Teboulle 2016",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.24",
+        "Gradient descent under a restricted secant inequality (mu) and an error bound (L): the squared distance contracts by "
+        "1 - 2*gamma*mu + gamma^2*L^2 a step.",
+        method="gd",
+        measure="distance",
+        bound="(1 - 2*gamma*mu + L**2*gamma**2)**N*V0",
+        lets={"gamma": "c*mu/L**2"},
+        setting=Setting(functions="secant_error_bound", n=1),
+        grid=product(L=1, mu=(0.1, 0.5), c=(1, 0.5), N=(1, 4)),
+        source="Guille-Escuret, Ibrahim, Goujaud and Mitliagkas 2022",
+        provenance="paper",
+        tight=True,
+    ),
+    *(
+        Claim(
+            id_,
+            f"Krasnoselskii-Mann iterations with steps above (1 + sqrt(N/(N+1)))/2: ||x - A x||^2/4 after N steps is at most {power}^(2N).",
+            method="gd",
+            measure=quarter_residual,
+            bound=f"({power})**(2*N)*V0",
+            lets={"gamma": "c"},
+            when=("gamma > (1 + sqrt(N/(N+1)))/2",),
+            setting=Setting(functions="nonexpansive_residual", n=1),
+            grid=product(L=1, c=(0.97, 0.99), N=(2, 3)),
+            source=source,
+            provenance=provenance,
+            tight=tight,
+            expect=expect,
+        )
+        for id_, power, source, provenance, tight, expect in (
+            (
+                "km.docstring",
+                "gamma-1",
+                "PEPit 0.5.1, krasnoselskii_mann_constant_step_sizes, docstring, second case",
+                "code",
+                False,
+                "fails",
+            ),
+            ("km.long", "2*gamma-1", "derived (Lieder 2018, Theorem 4.9, is what the docstring quotes)", "derived", True, "holds"),
+        )
     ),
     Claim(
         "rates.47",
