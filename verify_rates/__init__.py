@@ -25,6 +25,7 @@ _PUBLIC = {
     "simulate": "verify_rates.solvers.engine.run",
     "worst_case": "verify_rates.theory.worst_case.solve",
     "certify": "verify_rates.proofs_check.certificates",
+    "plan": "verify_rates.theory.planner",
     "contraction": "verify_rates.theory.contraction",
     "potential": "verify_rates.theory.potentials",
     "ef21_groups": "verify_rates.theory.groups",

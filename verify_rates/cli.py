@@ -728,6 +728,41 @@ def timeline(method, pairs, compute, plot, files, as_json, **given):
 
 
 @main.command()
+@click.argument("method", default="dd_ef_sgd")
+@click.option("--compute", required=True, help="Time of one gradient, as 50ms.")
+@click.option("--latency", required=True, help="As 100ms.")
+@click.option("--bandwidth", required=True, help="As 1Gbit/s.")
+@click.option("--d", type=COUNT, required=True, help="Model size in numbers of 32 bits.")
+@click.option("--target", type=NUMBER, required=True, help="Accuracy to reach, in the claim's measure.")
+@click.option("--claim", metavar="ID", help="Whose bound counts the steps (default: the first about METHOD that can).")
+@click.option("--problem", help="A problem whose constants the bound takes, as 'logistic(data=breast_cancer, n=4)'.")
+@click.option("--letter", "letters", multiple=True, metavar="KEY=VALUE", help="A constant by hand, as L=1; repeat for more.")
+@click.option("--compressor", default="topk", show_default=True, help="topk or randk, of which k = delta*d entries are kept.")
+@click.option("--plot", metavar="FILE", help="Seconds to accuracy as a picture (PDF or PNG).")
+@FROM
+@AS_JSON
+def plan(method, claim, problem, letters, plot, files, as_json, **given):
+    """Where METHOD provably reaches an accuracy soonest on a network: staleness, local steps and compression, against rules of thumb.
+
+    For example: plan dd_ef_sgd --compute 200ms --latency 1s --bandwidth 100Mbit/s --d 12500000 --target 0.1
+    --problem 'logistic(data=breast_cancer, n=10, lam=0.1)'
+    """
+    from verify_rates.arguments import hyper
+    from verify_rates.arguments import problem as made
+
+    _writable(plot)
+    _load(files)
+    from verify_rates.plots import check_format
+    from verify_rates.theory.planner import plan as best
+
+    check_format(plot)
+    found = best(method, claim=claim, problem=problem and made(problem), letters=hyper(letters), **given)
+    if plot:
+        found.plot(plot)
+    click.echo(found.to_json(indent=1) if as_json else str(found))
+
+
+@main.command()
 @click.argument("method")
 @PAIRS
 @click.option("--d", type=COUNT, required=True, help="Dimension.")
