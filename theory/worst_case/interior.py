@@ -6,6 +6,8 @@ Blending a solver's point with it makes every inequality strict, so that what is
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import scipy.sparse as sp
 from scipy.optimize import minimize_scalar
@@ -57,7 +59,7 @@ def _roomiest(conic: Conic) -> np.ndarray:
         gram,
         mixing,
     ]
-    rhs = [np.zeros(conic.E.shape[0]), conic.b, [LARGEST * k], [ROOM], np.zeros(one.size + tri)]
+    rhs: list[Any] = [np.zeros(conic.E.shape[0]), conic.b, [LARGEST * k], [ROOM], np.zeros(one.size + tri)]
     cones = [clarabel.ZeroConeT(conic.E.shape[0]), clarabel.NonnegativeConeT(conic.A.shape[0] + 2)]
     cones += [clarabel.PSDTriangleConeT(order) for order in (*conic.orders, conic.mixed) if order]
     M = sp.vstack([sp.csc_array(block) for block in blocks if block is not None and block.shape[0]], format="csc")

@@ -285,7 +285,8 @@ def _searched(world: PepWorld, builder: Any, best: Solved, asked: tuple[Any, ...
         lengths = np.sqrt(np.diag(products).clip(1e-300))[1:]
         found = np.linalg.lstsq(products[1:, 1:] / np.outer(lengths, lengths), products[1:, 0] / lengths, rcond=SINGULAR)[0] / lengths
         coefficients.append(tuple(exact(float(c)) for c in found))
-    made, _, aim = _collected(*asked, tuple(coefficients))
+    found_moves: tuple[Any, ...] = (*asked, tuple(coefficients))
+    made, _, aim = _collected(*found_moves)
     conic, builder = assemble(made, aim)
     again = _best(conic, interior_point(made, conic, builder), solver)
     return conic.offset + conic.unit * again.low.value, again.raw.ok and again.low.verified
@@ -554,7 +555,7 @@ def _class_of(value: Any, L: Any, mu: Any) -> tuple[FunctionClass, Fraction, Fra
     if isinstance(value, (tuple, list)):
         if not 1 <= len(value) <= 3:
             raise UsageError("a class with constants is written (name, L) or (name, L, mu).")
-        value, L, mu = (*value, *(None, 0)[len(value) - 1 :])
+        value, L, mu = value[0], (value[1] if len(value) > 1 else None), (value[2] if len(value) > 2 else 0)
     cls = get_class(value)
     L, mu = _named("L", 1 if L is None else L), _named("mu", mu)
     if not cls.takes_L:

@@ -128,7 +128,7 @@ class PepWorld(World):
 
     def __post_init__(self) -> None:
         own = Part(self.setting.name, self.setting)
-        self.parts = {own.name: own} | {name: Part(name, self.setting.of(*rest)) for name, *rest in self.setting.others}
+        self.parts = {own.name: own} | {name: Part(name, self.setting.of(cls, L, mu)) for name, cls, L, mu in self.setting.others}
         self.own, self.points = own, own.points
         self.plain = not self.setting.others  # a run on one-dimensional quadratics is an instance of it
         self._f_star: Form | None = None  # infimum of f where there is no minimiser, made when asked for
