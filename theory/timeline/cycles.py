@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy as np
 from verify_rates.solvers.method import UsageError
 
 EPS = 2.0**-52
+COMPILED_FROM = 2_000  # edges: below, loading Numba takes longer than the search
 MOST_ROUNDS = 10_000  # Howard needs a handful; a bound against rounding that flips for ever
 
 
@@ -93,13 +95,14 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
     segment = np.repeat(np.arange(len(owner)), size)
     policy = np.full(count, -1)
     policy[owner] = _first_best(w, np.maximum.reduceat(w, first), segment)
+    best_cycle, potentials = (_compiled(f) if len(u) >= COMPILED_FROM else f for f in (_best_policy_cycle, _potentials))
     potential, ratio = np.zeros(count), -math.inf
     for _ in range(MOST_ROUNDS):
-        found = _best_policy_cycle(owner, policy, v, w, k)
+        found = best_cycle(owner, policy, v, w, k).tolist()
         new = float(np.sum(w[found])) / int(np.sum(k[found]))
         if new > ratio:  # else keep the cycle: its ratio is as good
             ratio, cycle = new, found
-        potential = _potentials(owner, policy, v, w - ratio * k, potential, int(u[cycle[0]]))
+        potential = potentials(owner, policy, v, w - ratio * k, potential, int(u[cycle[0]]))
         gain = w - ratio * k + potential[v]
         top = np.maximum.reduceat(gain, first)
         # A policy's edge repeats the sum that made its potential; only the root's edge closes a cycle of rounded sums.
@@ -115,48 +118,59 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
     raise ArithmeticError("Howard's algorithm did not settle")
 
 
+@functools.lru_cache
+def _compiled(function: Callable) -> Callable:
+    from numba import njit
+
+    return njit(cache=True)(function)
+
+
 def _first_best(gain: np.ndarray, top: np.ndarray, segment: np.ndarray) -> np.ndarray:
     """Per node the first of its edges that attains ``top``."""
     hits = np.flatnonzero(gain == top[segment])
-    return hits[np.unique(segment[hits], return_index=True)[1]]
+    at = segment[hits]
+    return hits[np.r_[True, at[1:] != at[:-1]]]
 
 
-def _best_policy_cycle(owner: np.ndarray, policy: np.ndarray, v: np.ndarray, w: np.ndarray, k: np.ndarray) -> list[int]:
+def _best_policy_cycle(owner, policy, v, w, k):
     """Edges of the cycle of largest ratio in the graph where every node has the one edge of the policy."""
-    after = np.where(policy >= 0, v[policy], -1).tolist()
-    colour = [-1] * len(after)
-    best: list[int] = []
-    best_ratio = -math.inf
-    for start in owner.tolist():
+    colour = np.full(len(policy), -1)
+    best, best_ratio = -1, -np.inf
+    for start in owner:
         node = start
         while colour[node] < 0:
             colour[node] = start
-            node = after[node]
+            node = v[policy[node]]
         if colour[node] != start:
             continue
-        nodes, at = [node], after[node]
+        length, delay, at = w[policy[node]], k[policy[node]], v[policy[node]]
         while at != node:
-            nodes.append(at)
-            at = after[at]
-        cycle = policy[nodes]
-        ratio = float(np.sum(w[cycle])) / int(np.sum(k[cycle]))
-        if ratio > best_ratio:
-            best, best_ratio = cycle.tolist(), ratio
-    return best
+            length, delay, at = length + w[policy[at]], delay + k[policy[at]], v[policy[at]]
+        if length / delay > best_ratio:
+            best, best_ratio = node, length / delay
+    cycle = [policy[best]]
+    while v[cycle[-1]] != best:
+        cycle.append(policy[v[cycle[-1]]])
+    return np.array(cycle)
 
 
-def _potentials(owner: np.ndarray, policy: np.ndarray, v: np.ndarray, reduced: np.ndarray, potential: np.ndarray, root: int) -> np.ndarray:
+def _potentials(owner, policy, v, reduced, potential, root):
     """Length of the policy's way to the root; nodes that do not reach it keep what they had."""
-    out = potential.tolist()
-    back: dict[int, list[int]] = {}
-    for node, at in zip(owner.tolist(), v[policy[owner]].tolist(), strict=True):
-        back.setdefault(at, []).append(node)
-    length = reduced[policy].tolist()
-    queue = [root]
-    while queue:
-        at = queue.pop()
-        for node in back.pop(at, []):
-            if node != root:
-                out[node] = length[node] + out[at]
-                queue.append(node)
-    return np.array(out)
+    out = potential.copy()
+    known = np.zeros(len(policy), dtype=np.int8)  # 1: reaches the root, 2: does not
+    known[root] = 1
+    path = np.empty(len(policy), dtype=np.int64)
+    for start in owner:
+        node, steps = start, 0
+        while known[node] == 0:
+            known[node] = 2  # a cycle that misses the root ends here
+            path[steps] = node
+            steps += 1
+            node = v[policy[node]]
+        reaches = known[node]
+        for i in range(steps - 1, -1, -1):
+            node = path[i]
+            known[node] = reaches
+            if reaches == 1:
+                out[node] = reduced[policy[node]] + out[v[policy[node]]]
+    return out
