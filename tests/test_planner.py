@@ -33,7 +33,7 @@ def test_no_rule_is_better_on_random_networks():
     assert len(seen) > 2  # the optimum moves
 
 
-def test_the_optimum_counts_what_rules_pick:
+def test_the_optimum_counts_what_rules_pick():
     """A rule may pick a point between those of the grid: the optimum is at least as good."""
     letters = LETTERS | {"sigma2": 1e-6, "zeta2_sup": 1e-6}
     made = plan(**NETWORK, target=1e-3, letters=letters, over={"tau": (0,), "delta": (1e-3,)})
