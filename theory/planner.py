@@ -326,7 +326,7 @@ def _shares(compressor: str, d: int, dtype_bits: int) -> Callable[[float], float
     return share
 
 
-def _pace(method: str, network: Mapping[str, float]) -> Callable[[tuple[tuple[str, float], ...], float], Any]:
+def _pace(method: str, network: Mapping[str, Any]) -> Callable[[tuple[tuple[str, float], ...], float], Any]:
     from functools import cache
 
     @cache
