@@ -750,7 +750,7 @@ def test_krasnoselskii_mann(n, gamma):
         assert found.lower > 2 * (gamma - 1) ** (2 * n)
 
 
-@pytest.mark.parametrize(("N", "digits"), enumerate((0.25, 0.1273, 0.0838, 0.0627, 0.0501, 0.0417, 0.0357), start=1))
+@pytest.mark.parametrize(("N", "digits"), [*enumerate((0.25, 0.1273, 0.0838, 0.0627, 0.0501, 0.0417, 0.0357), start=1)])
 def test_splitting_sequence(N, digits):
     """The values of the table's last column, to the digits given."""
     found = _splitting({"L": 1}, N)
