@@ -77,3 +77,9 @@ def test_large_graphs_compiled_and_interpreted_are_the_same_bits_and_quick(monke
     assert min(took) <= SECONDS
     monkeypatch.setattr(cycles, "COMPILED_FROM", 10**9)
     assert cycle_ratio(*arguments) == found
+
+
+def test_the_enumeration_catches_a_search_that_stops_at_its_first_policy(monkeypatch):
+    monkeypatch.setattr(cycles, "EPS", 1e9)
+    with pytest.raises(AssertionError):
+        test_a_thousand_graphs_against_enumeration(monkeypatch, 10**9)
