@@ -132,8 +132,8 @@ def periodic(high: Any, low: Any, period: Any, share: float = 0.5, latency: Any 
 def markov(levels: Sequence[Any], stay: Any, length: int, seed: int = 0, latency: Any = 0.0) -> Trace:
     """A Markov chain on bandwidths: every second it keeps its level with probability ``1 - 1/stay``, else it draws another.
 
-    >>> markov(["1Mbit/s", "10Mbit/s"], "5s", 100).bandwidth[:3]
-    (10000000.0, 10000000.0, 10000000.0)
+    >>> sorted(set(markov(["1Mbit/s", "10Mbit/s"], "5s", 100).bandwidth))
+    [1000000.0, 10000000.0]
     """
     import numpy as np
 
@@ -152,7 +152,7 @@ def markov(levels: Sequence[Any], stay: Any, length: int, seed: int = 0, latency
 def measured_like(mean: Any, spread: float, memory: Any, length: int, seed: int = 0, latency: Any = 0.0) -> Trace:
     """Bandwidths that look measured: log-normal, with standard deviation ``spread`` and correlation time ``memory`` of the logarithm.
 
-    >>> round(measured_like("10Mbit/s", 0.5, "20s", 1000).mean_bandwidth / 1e7, 1)
+    >>> round(measured_like("10Mbit/s", 0.5, "20s", 100_000).mean_bandwidth / 1e7, 1)
     1.0
     """
     import numpy as np
