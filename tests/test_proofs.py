@@ -15,11 +15,11 @@ a, b = sp.symbols("a b", positive=True)
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["error_feedback", "ef21", "deco.5"])
-def test_proof_holds(name):
+@pytest.mark.parametrize(("name", "steps"), {"error_feedback": 11, "ef21": 11, "deco.5": 11, "gd": 6, "cgd": 3}.items())
+def test_proof_holds(name, steps):
     (result,) = run_proofs(name)
     assert result.ok, result.message
-    assert len(result.steps) >= 11 and result.assumptions and result.seconds < 30
+    assert len(result.steps) >= steps and result.assumptions and result.seconds < 30
     assert json.loads(json.dumps(result.to_json()))["ok"] and name in result._repr_html_()
 
 
@@ -32,6 +32,13 @@ BROKEN = [
     ("ef21", "lam", "means: the slack is a square"),
     ("ef21", "gamma", "means: the slack is a square"),
     ("ef21", "compressor multiplier", "means: the slack is a square"),
+    ("gd", "short: rho", "short: the slack is a square"),
+    ("gd", "short: lam", "short: the slack is a square"),
+    ("gd", "long: rho", "long: the slack is a square"),
+    ("gd", "long: lam", "long: the slack is a square"),
+    ("cgd", "cgd rho", "the slack is a sum of squares"),
+    ("cgd", "descent multiplier", "the slack is a sum of squares"),
+    ("cgd", "cgd compressor multiplier", "the slack is a sum of squares"),
     ("deco.5", "noise of a step", "(a) descent lemma at the virtual iterate"),
     ("deco.5", "two", "(b) two terms"),
     ("deco.5", "young", "(c) (1-delta)*(1+beta) = 1-delta/2"),
