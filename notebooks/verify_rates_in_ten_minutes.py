@@ -143,11 +143,11 @@ assert sent.up_per_step == 3 * (32 + 5)  # a float and an index of 5 bits, three
 sent
 
 # %% [markdown]
-# ## 6. A claim that holds
+# ## 6. A claim that is proved
 #
 # A claim is a record: what is measured, what it is said to be bounded by, and where. Here the iterate from which error and momentum are
 # removed is said to contract as gradient descent with step gamma/(1-beta) does, as long as the step is small against delta. It is
-# checked against the exact worst case at every point of its grid, and against runs.
+# checked against the exact worst case at every point of its grid, which is then proved in fractions, and against runs.
 
 
 # %%
@@ -169,7 +169,7 @@ cautious = vr.Claim(
     source="this notebook",
 )
 held = vr.check([cautious])
-assert [r.verdict.value for r in held] == ["holds"]
+assert [r.verdict.value for r in held] == ["certified"]
 held
 
 # %% [markdown]

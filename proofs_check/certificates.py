@@ -26,6 +26,7 @@ INFLATION = Fraction(1, 10**6)  # an optimal rate has no room for rounding: prov
 BASES = 3  # solves, each seen from the worst case of the one before
 LEAST_SIZE = 1e-3  # of an unknown in new units: its square bounds the margin, which is the smaller one still
 LEAST_WEIGHT = 1e-6  # of a multiplier where those that balance are chosen
+POSITIONS = (0, 1)  # the numbers of the unknowns x* and x_0 - x* (see trace)
 MARGINS = (1.0, 1e-6)  # units of the margin for the solver, whose own accuracy is relative to 1
 
 Name = tuple[Any, ...]
@@ -193,15 +194,28 @@ def _inequalities(stated: Mapping[str, Any], statement: Statement) -> dict[Name,
 
 
 def _without_idle_positions(stated: Mapping[str, Any], statement: Statement, rows: Mapping[Name, Sum]) -> dict[Name, Sum]:
-    """Without the pairs that speak of ``x_0 - x*``, where neither the measure nor the start does: its row is then 0 and needs no margin."""
+    """Without the pairs that speak of ``x*`` as a vector, or of ``x_0 - x*``, where neither the measure nor the start does (its row is then
+    0 and needs no margin), and without those that then have no unknown in common with the statement, through others or directly."""
     if stated["about"]["start"] == "free" or statement.star is None:
         return {}
-    k = 1  # x* is unknown 0, x_0 - x* is unknown 1
     goal = Sum(statement.sizes, statement.values)
     goal.form(1, statement.measure)
-    if any(goal.grams[0][k]) or any(any(total.grams[0][k]) for name, total in rows.items() if name[0] != "pair"):
+    others = [goal, *(total for name, total in rows.items() if name[0] != "pair")]
+    idle = [k for k in POSITIONS if not any(any(total.grams[0][k]) for total in others)]
+    kept = {name: total for name, total in rows.items() if not any(any(total.grams[0][k]) for k in idle)}
+    if len(kept) == len(rows):
         return {}
-    return {name: total for name, total in rows.items() if not any(total.grams[0][k])}
+    touched = {name: _touched(total) for name, total in kept.items()}
+    reached = set().union(*map(_touched, others))
+    while more := {u for unknowns in touched.values() if unknowns & reached for u in unknowns} - reached:
+        reached |= more
+    return {name: total for name, total in kept.items() if touched[name] & reached}
+
+
+def _touched(total: Sum) -> set[tuple[int, int]]:
+    """The unknowns that occur: (part, number) of means, deviations and values."""
+    found = {(part, k) for part, gram in enumerate(total.grams) for k, row in enumerate(gram) if any(row)}
+    return found | {(2, k) for k, v in enumerate(total.values) if v}
 
 
 def _proposals(

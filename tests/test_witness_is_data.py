@@ -204,5 +204,5 @@ def test_values_that_a_measure_has_read_from_a_file_are_part_of_the_key(tmp_path
         )
         return run.stdout.strip(), run.stderr
 
-    assert verdict(1)[0] == "holds"
+    assert verdict(1)[0] == "certified"
     assert verdict(100)[0] == "refuted"
