@@ -93,7 +93,7 @@ COMMANDS = [line.split("#")[0].strip() for line in README.splitlines() if line.s
 
 
 @pytest.mark.parametrize("line", COMMANDS)
-def test_the_commands_of_the_readme_are_understood(line):
+def test_the_commands_of_the_readme_are_understood(line, tmp_path, monkeypatch):
     """Every command and option exists; those that are quick are run."""
     from click.testing import CliRunner
 
@@ -103,6 +103,7 @@ def test_the_commands_of_the_readme_are_understood(line):
     command = main.commands[words[0]]
     command.make_parser(click.Context(command)).parse_args(words[1:])
     if words[0] in ("list", "show", "worst-case", "timeline", "traffic"):
+        monkeypatch.chdir(tmp_path)
         here = [str(FILE) if w == "examples/ef_momentum.py" else w for w in words]
         result = CliRunner().invoke(main, here)
         assert result.exit_code == 0 and result.stdout, result.output

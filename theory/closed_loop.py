@@ -145,7 +145,7 @@ def compare(
 
     Keys are such as "tau=2, delta=0.5" and "closed loop, additive"; infinity where the steps do not reach the target.
     """
-    given = {"gamma": gamma, "steps": steps, "compute": compute, "size": size}
+    given: dict[str, Any] = {"gamma": gamma, "steps": steps, "compute": compute, "size": size}
     policies = {f"tau={tau}, delta={delta:g}": fixed(tau, delta) for tau in taus for delta in deltas}
     policies |= {f"closed loop, {name}": deco(size, compute, every, name) for name in OBJECTIVES}
     return {name: run_loop(problem, policy, trace, **given).seconds_to(target) for name, policy in policies.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -95,7 +95,8 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
     segment = np.repeat(np.arange(len(owner)), size)
     policy = np.full(count, -1)
     policy[owner] = _first_best(w, np.maximum.reduceat(w, first), segment)
-    best_cycle, potentials = (_compiled(f) if len(u) >= COMPILED_FROM else f for f in (_best_policy_cycle, _potentials))
+    loops: list[Any] = [_compiled(f) if len(u) >= COMPILED_FROM else f for f in (_best_policy_cycle, _potentials)]
+    best_cycle, potentials = loops
     potential, ratio = np.zeros(count), -math.inf
     for _ in range(MOST_ROUNDS):
         found = best_cycle(owner, policy, v, w, k).tolist()
@@ -121,6 +122,8 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
 @functools.lru_cache
 def _compiled(function: Callable) -> Callable:
     from numba import njit
+
+    import verify_rates.solvers.engine.signatures  # noqa: F401, sets the folder of the cache, which is keyed by the sources
 
     return njit(cache=True)(function)
 
