@@ -8,10 +8,10 @@ import verify_rates as vr
 from verify_rates import runs
 from verify_rates.pipeline import check
 from verify_rates.problems import get_problem
-from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.method import Method, UsageError
 from verify_rates.solvers.words import Shared, Unsupported, chance, each, gap, grad, mean, optimum, sqnorm
 from verify_rates.theory.claims import Claim, Setting, product
-from verify_rates.verdicts import Verdict
+from verify_rates.verdicts import Verdict, outcome
 
 QUADRATIC = {"problem": {"name": "quadratic", "n": 4, "d": 5, "L": 1.0, "mu": 0.1, "zeta2_star": 0.0}}
 TIGHT = "L/(4*N*L*gamma + 2)*V0"  # 0.1 at L = gamma = 1, N = 2
@@ -204,3 +204,57 @@ def test_whole_numbers_of_which_machine_code_makes_others_are_not_compiled(metho
 
 def test_powers_of_floats_compile_to_the_same_numbers():
     assert distance_after("in_floats", "numba", 70) == pytest.approx(distance_after("in_floats", "numpy", 70), rel=1e-12)
+
+
+def scaled_gap(s, w, h):
+    return 1e20 * gap(w, s.x)
+
+
+def scaled_distance(s, w, h):
+    return 1e20 * sqnorm(w, s.x - optimum(w))
+
+
+@pytest.mark.parametrize(("measure", "start"), [(scaled_gap, "F0"), (scaled_distance, "R2")])
+def test_a_measure_in_large_units_is_not_refuted_by_rounding(measure, start):
+    """Nor made blind: half of what a short run measures is refuted still."""
+    points = tuple({**QUADRATIC, "N": N} for N in (1, 500, 3000))
+    options = {"measure": measure, "lets": {"gamma": "1/L"}}
+    assert verdict(claim(f"1e20*(1-mu/L)**(2*N)*{start}", runs=points, **options)) is Verdict.CONSISTENT
+    assert verdict(claim(f"1e19*(1-mu/L)**(2*N)*{start}", runs=points[:1], **options)) is Verdict.REFUTED
+
+
+def test_a_lower_bound_is_about_the_worst_case():
+    """Instances below it say nothing, one above it supports it; a worst case below it refutes."""
+    runs = tuple({**QUADRATIC, "gamma": 1.0, "N": N} for N in (2, 50))
+    grid = product(L=1, gamma=1, N=2)
+    assert verdict(claim("0.05*V0", relation=">=", grid=grid)) is Verdict.HOLDS
+    assert verdict(claim("0.05*V0", relation=">=", grid=grid, runs=runs)) is Verdict.HOLDS
+    assert verdict(claim("0.05*V0", relation=">=", runs=runs[1:])) is Verdict.INCONCLUSIVE
+    assert verdict(claim("1e-9*V0", relation=">=", runs=runs[:1])) is Verdict.CONSISTENT
+    assert verdict(claim("0.11*V0", relation=">=", grid=grid)) in (Verdict.REFUTED, Verdict.INCONCLUSIVE)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "numba"])
+def test_division_by_the_first_iteration_number_is_told(engine):
+    def divided(s, w, h, t):
+        return State(x=s.x - h.gamma / t * mean(w, grad(w, s.x)))
+
+    with pytest.raises(UsageError, match="ZeroDivisionError"):
+        vr.simulate(Method("divided", divided, State, Hyper), "quadratic", {"gamma": 0.1}, steps=2, engine=engine)
+
+
+def test_a_true_bound_at_its_exact_mean_is_rarely_refuted(monkeypatch):
+    """The level of a whole check, made large enough to be seen: 200 true claims at level 0.05, of which both samples may err in 0.05^2."""
+    from verify_rates import verdicts
+
+    monkeypatch.setattr(verdicts, "LEVEL", 0.05)
+    exact = check([claim("1", setting=Setting(noise=True), runs=({"problem": NOISY, "gamma": 0.5, "N": 3},))], jobs=1).results[0]
+    mean_value = next(c.lower for c in exact.checks if c.kind == "moments")
+    point = {"problem": NOISY, "gamma": 0.5, "N": 3}
+    true, low = (claim(str(f * mean_value), setting=Setting(noise=True), runs=(point,)) for f in (1.0, 0.7))
+    told = [outcome(runs.check_run(true, point, seed=seed, trials=20)) for seed in range(200)]
+    assert told.count(Verdict.REFUTED) <= 4  # 0.5 expected at most; more than 4 has a probability below 1e-3
+    assert [outcome(runs.check_run(low, point, seed=seed, trials=20)) for seed in range(10)].count(Verdict.REFUTED) > 2
+
+
+NOISY = {"name": "quadratic", "n": 1, "d": 3, "L": 1.0, "mu": 0.5, "sigma2": 1.0}

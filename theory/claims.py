@@ -75,6 +75,8 @@ class Claim:
     kind : bound | identity | iff | table | property.
     measure : name of a measure, or ``measure(s, w, h)``; with ``take`` (last | best | mean | average_iterate) and
         ``relation`` it is compared with ``bound``.
+    relation : what the largest value over the class is to the bound: "<=" (every run stays below), ">=" (some instance reaches it, so
+        that a run below says nothing) or "==".
     bound : text of an expression in the standard symbols (``theory.symbols``); ``N`` is the number of steps.
     lets : definitions, in order, of further symbols or of hyper-parameters (for example the step size).
     when : conditions; a parameter point that violates one is not part of the claim.

@@ -333,7 +333,7 @@ def replay(file, files, as_json):
         _print_json(found.to_json())
     else:
         click.echo(found.sentence)
-    return 0 if found.reproduced else 1
+    return 0 if found.reproduced and found.factor == 1 else 1
 
 
 # --- list and show ----------------------------------------------------------------------------------------------------

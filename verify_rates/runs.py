@@ -34,6 +34,7 @@ RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
 SMALL, FEW_ROWS = 8_000, 5_000
 # On large data fewer seeds are run, never fewer than these: rows read in all, a step and its measure reading every row once.
 LEAST_TRIALS, ROWS = 4, 2.5e7
+BELOW = "a run below a lower bound on the worst case says nothing"
 COINS = {"chance", "each", "flip"}  # words that draw in any run
 TRACK = {"last": (), "best": ("best",), "mean": ("mean",), "average_iterate": ("average",)}
 
@@ -253,7 +254,8 @@ def execute(made: Mapping[str, Any]) -> dict[str, Any]:
         "average_iterate": history.at_average[name],
     }[made["take"]]
     values = taken if made["take"] == "best" else np.where(history.diverged, np.inf, taken)  # the best came before it diverged
-    return {"values": values, "V0": _start_value(history, start, made["initial"]), "engine": engine}
+    size = float(np.max(np.abs(history.values[name][:, 0])))  # of the measure at the start
+    return {"values": values, "V0": _start_value(history, start, made["initial"]), "size": size, "engine": engine}
 
 
 def _history(made: Mapping[str, Any], measures: tuple[Any, ...], engine: str) -> tuple[Any, str]:
@@ -289,13 +291,14 @@ def _start_value(history: Any, start: Callable[..., Any] | None, initial: str | 
     return float(first[0] - first[-1]) if initial == "gap_to_last" else float(first[0])
 
 
-def accuracy(made: Mapping[str, Any], value: float) -> float:
+def accuracy(made: Mapping[str, Any], value: float, unit: float = 1.0) -> float:
     """Absolute accuracy of a measured value: what the uncertainty of x* and f* and the rounding of gradients can do to it.
 
     In squared distances an error r of x* matters as 2*sqrt(v)*r + r^2; gradients at the size of ||x|| ~ 1 are rounded at
     1e-13*L_max; function values at 1e-14 of their size, which is that of f* or of L_max*||x||^2.  A user's measure may be any of
-    these, and is granted the largest.
+    these in a unit of its own, and is granted the largest.
     """
+    value = value / unit
     c = problem_of(made["problem"]).constants
     size = 1.0 if c.x_star is None else 1 + float(np.linalg.norm(c.x_star))
     width = c.f_star[1] - c.f_star[0] + 1e-14 * max(c.L_max * size**2, abs(c.f_star[1]))
@@ -307,7 +310,14 @@ def accuracy(made: Mapping[str, Any], value: float) -> float:
 
     known = {"function_gap": width, "grad_norm": squared(radius * c.L_max)}
     own = ":" in made["measure"] and not made["measure"].startswith("verify_rates.")
-    return max(*known.values(), squared(of_minimiser)) if own else known.get(made["measure"], squared(of_minimiser))
+    return unit * (max(*known.values(), squared(of_minimiser)) if own else known.get(made["measure"], squared(of_minimiser)))
+
+
+def _unit(made: Mapping[str, Any], size: float, values: Mapping[str, Any]) -> float:
+    """The unit of a user's measure, at least 1: its size over the smallest of gap, squared distance and squared gradient at the start."""
+    own = ":" in made["measure"] and not made["measure"].startswith("verify_rates.")
+    known = [v for v in (values.get(k) for k in ("F0", "R2", "G0")) if v]
+    return max(1.0, size / min(known)) if own and known and math.isfinite(size) else 1.0
 
 
 def check_run(claim: Claim, point: Point, *, seed: int, trials: int, kind: str = "runs") -> Check:
@@ -327,6 +337,8 @@ def check_run(claim: Claim, point: Point, *, seed: int, trials: int, kind: str =
         return Check(kind, dict(point), None, math.nan, math.nan, claim.relation, status="not applicable", message=str(why))
     except Broken as why:
         return broken(kind, claim, point, why)
+    if claim.relation == ">=" and first.bound is not None and not first.lower >= first.bound:
+        return replace(first, status="not applicable", message=BELOW, witness=None)
     check = first
     if first.evidence_against is not None and first.bound is not None and first.lower > first.bound:
         again = measured(claim, kind, point, {**made, "seed": seed + FRESH, "trials": 8 * made["trials"]}, values)
@@ -344,7 +356,7 @@ def measured(claim: Claim, kind: str, point: Point, made: dict[str, Any], values
     done = execute(made)
     bound = bound_at(claim, {**values, "V0": done["V0"]})
     mean = float(np.mean(done["values"]))
-    slack = accuracy(made, mean) if math.isfinite(mean) else 0.0
+    slack = accuracy(made, mean, _unit(made, max(done["size"], abs(mean)), values)) if math.isfinite(mean) else 0.0
     safe = np.where(done["values"] < 0, done["values"] - slack, np.maximum(done["values"] - slack, 0.0))
     stochastic = made["stochastic"]
     ratio = mean / bound if bound else math.inf
@@ -406,6 +418,8 @@ def check_moments(claim: Claim, point: Point, *, seed: int) -> Check | None:
     value = float(along[-1] if claim.take == "last" else along[:-1].mean())
     bound = bound_at(claim, {**values, "V0": float(found[measures[-1].__name__][0])})
     message = f"exact expectation/bound = {value / bound if bound else math.inf:.3g}"
+    if claim.relation == ">=" and value < bound:
+        return None
     letters = {k: v for k, v in values.items() if isinstance(v, (int, float)) and k in symbols.SYMBOLS}
     return Check(
         "moments", {**made, "letters": letters}, bound, value, value, claim.relation, seconds=time.perf_counter() - began, message=message

@@ -41,7 +41,7 @@ class Replay:
     @property
     def sentence(self) -> str:
         verb = "reproduced" if self.reproduced else "NOT reproduced"
-        scaled = f" ({self.factor:g} times its bound)" if self.factor != 1 else ""
+        scaled = f" ({self.factor:g} times its bound: the claim itself is not refuted by this)" if self.factor != 1 else ""
         return (
             f"{self.claim}: {verb}; the {self.kind} reaches {self.value:.10g} (stored {self.stored:.10g}), "
             f"the claim says {self.relation} {self.bound:.10g}{scaled}."
