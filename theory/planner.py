@@ -12,7 +12,7 @@ import itertools
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -166,29 +166,27 @@ def plan(
         return Choice(name, dict(hyper), steps, c, sent, line.seconds_per_step, line.limit, steps * line.seconds_per_step)
 
     points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    picked = {name: point for name, point in _rules(grid, network).items()}
     table = [choice("grid", point) for point in points]
-    rules = [choice(name, point) for name, point in picked.items()]
+    rules = [choice(name, point) for name, point in _rules(grid, network).items()]
     best = min([*table, *rules], key=lambda c: c.seconds)
     if not math.isfinite(best.seconds):
         raise UsageError(
             f"no point of the grid reaches {target:g} by {asked.id}: the terms of its bound that no step count lowers are larger."
         )
     regrets = [_with_regret(rule, best) for rule in rules]
-    optimum = Choice(**{**asdict(best), "name": "optimum"})
+    optimum = replace(best, name="optimum")
     shown = {k: list(map(float, v)) for k, v in grid.items()}
     return Plan(method, asked.id, float(target), optimum, tuple(regrets), known, network, shown, [_finite(c) for c in table])
 
 
 def _with_regret(rule: Choice, best: Choice) -> Choice:
-    return Choice(**{**asdict(_finite(rule)), "regret": rule.seconds / best.seconds - 1 if math.isfinite(rule.seconds) else UNREACHED})
+    regret = rule.seconds / best.seconds - 1 if math.isfinite(rule.seconds) else UNREACHED
+    return replace(_finite(rule), regret=regret)
 
 
 def _finite(choice: Choice) -> Choice:
     """A choice that never reaches the target has 1e300 steps, so that it stays JSON."""
-    if math.isfinite(choice.seconds):
-        return choice
-    return Choice(**{**asdict(choice), "steps": UNREACHED, "seconds": UNREACHED})
+    return choice if math.isfinite(choice.seconds) else replace(choice, steps=UNREACHED, seconds=UNREACHED)
 
 
 def _claim(method: str, claim: str | Claim | None) -> Claim:
