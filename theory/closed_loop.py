@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verify_rates.solvers.compressors import get_compressor
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory.networks import Trace
 from verify_rates.theory.planner import OBJECTIVES
@@ -91,6 +92,7 @@ def run_loop(problem: Any, policy: Policy, trace: Trace, *, gamma: float, steps:
     if not (steps >= 1 and gamma > 0 and compute >= 0 and size > 0):
         raise UsageError("steps and gamma, and the size of a vector, must be positive, and compute at least 0.")
     x, e = np.zeros(problem.d), np.zeros((problem.n, problem.d))
+    no_draws: list[np.random.Generator] = []
     messages: list[np.ndarray] = []
     arrived: list[float] = []
     applied, clock, link = 0, 0.0, 0.0
@@ -102,7 +104,7 @@ def run_loop(problem: Any, policy: Policy, trace: Trace, *, gamma: float, steps:
         kept = max(1, int(np.ceil(delta * problem.d - 1e-12)))
         clock += compute
         p = e + problem.grads(x)
-        sent = _top(p, kept)
+        sent = get_compressor(f"topk(k={kept})")(p, no_draws)
         e = p - sent
         messages.append(sent.mean(axis=0))
         start, bits = max(clock, link), 8 * size * kept / problem.d
@@ -116,16 +118,6 @@ def run_loop(problem: Any, policy: Policy, trace: Trace, *, gamma: float, steps:
             applied += 1
         record[:, t] = clock, problem.value(x) - f_star, tau, delta
     return LoopRun(*record)
-
-
-def _top(p: np.ndarray, k: int) -> np.ndarray:
-    """The k largest entries of every row, ties to the lowest index."""
-    if k >= p.shape[1]:
-        return p
-    places = np.argsort(-np.abs(p), axis=1, kind="stable")[:, :k]
-    out = np.zeros_like(p)
-    np.put_along_axis(out, places, np.take_along_axis(p, places, axis=1), axis=1)
-    return out
 
 
 def compare(
