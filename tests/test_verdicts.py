@@ -81,6 +81,20 @@ def test_samples_refute_only_with_enough_evidence():
     assert outcome(Check("runs", {}, 1.0, 0.1, math.inf, relation=">=", samples=[0.1] * 99)) is Verdict.INCONCLUSIVE
 
 
+def test_a_sample_of_an_attained_bound_is_consistent_and_one_of_a_broken_bound_is_not():
+    draws = np.random.default_rng(0).exponential(1.0, (200, 400))
+    said = {scale: [outcome(sampled(scale * row)) for row in draws] for scale in (1.0, 1.2, 2.0)}
+    assert Verdict.REFUTED not in said[1.0]
+    assert said[1.0].count(Verdict.INCONCLUSIVE) <= 20  # an e-value of 1 is seldom reached by chance
+    assert said[1.2].count(Verdict.CONSISTENT) <= 20
+    assert set(said[2.0]) == {Verdict.REFUTED}
+    assert outcome(sampled([-1e-9, 1.5, 1.6])) is Verdict.INCONCLUSIVE  # no bet is possible
+
+
+def sampled(samples):
+    return Check("runs", {}, 1.0, float(np.mean(samples)), math.inf, samples=list(samples), evidence_against=e_value(samples, 1.0))
+
+
 def test_expectations_decide_the_exit_code():
     assert not Result(CLAIM, Verdict.REFUTED, [], "").as_expected
     assert not Result(FALSE, Verdict.HOLDS, [], "").as_expected

@@ -168,8 +168,9 @@ def _ratio(c: Check) -> float | None:
 def outcome(c: Check, factor: float = 1.0) -> Verdict:
     """What one check says when its bound is multiplied by ``factor``; never better than its status allows.
 
-    A check whose interval straddles the bound says nothing.  A sample refutes only with an e-value of 1/LEVEL; that
-    e-value belongs to the unscaled bound, so with another factor it is computed anew from the stored samples.
+    A check whose interval straddles the bound says nothing.  A sample refutes only with an e-value of 1/LEVEL, and is
+    consistent where its mean stays within the bound or its e-value below 1; that e-value belongs to the unscaled bound, so
+    with another factor it is computed anew from the stored samples.
     """
     if c.status != "ok" or any(map(math.isnan, (c.lower, c.upper))):
         return Verdict.INCONCLUSIVE
@@ -190,6 +191,8 @@ def outcome(c: Check, factor: float = 1.0) -> Verdict:
         if not broken:
             return Verdict.CONSISTENT
         e = c.evidence_against if factor == 1.0 and c.evidence_against is not None else e_value(c.samples, bound)
+        if 0 < e < 1:  # betting against the claim lost money; a bound that is attained lies below half of all samples (0: no bet)
+            return Verdict.CONSISTENT
         return Verdict.REFUTED if e >= 1 / LEVEL else Verdict.INCONCLUSIVE
     if broken:
         return Verdict.REFUTED
