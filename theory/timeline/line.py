@@ -122,25 +122,23 @@ class TimeLine:
         return f"<table><caption>{html.escape(self.method)}</caption>{body}</table>"
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Gantt chart of the events, one row a stream; a matplotlib Figure, also written to ``path`` if given."""
-        from matplotlib.figure import Figure
+        """Gantt chart of the events, one row a stream, the walk that sets the pace marked; a matplotlib Figure, also written to ``path``."""
+        from verify_rates.theory.timeline.gantt import figure_of
 
-        rows = sorted({(e.stream, e.worker) for e in self.events})
-        figure = Figure(figsize=(7, 1 + 0.45 * len(rows)), layout="constrained")
-        axes = figure.subplots()
-        colours = {"grad": "C0", "mean": "C1", "gossip": "C1", "compress": "C2"}
-        for e in self.events:
-            at = rows.index((e.stream, e.worker))
-            axes.broken_barh([(e.start, e.end - e.start)], (at - 0.35, 0.7), facecolors=colours[e.word], edgecolor="white")
-            if e.arrives > e.end:
-                axes.plot([e.end, e.arrives], [at, at], color=colours[e.word], linewidth=1)
-            axes.text((e.start + e.end) / 2, at, str(e.step), ha="center", va="center", fontsize=7, color="white")
-        axes.set_yticks(range(len(rows)), [f"{stream} {worker}" for stream, worker in rows])
-        axes.set_xlabel("seconds (numbers are steps; a thin line is latency)")
-        axes.set_title(f"{self.method}: {self.seconds_per_step:.4g} s per step, limited by {self.limit}", fontsize=9)
-        if path is not None:
-            figure.savefig(path, metadata={"Title": json.dumps({"method": self.method, **self.inputs})})
-        return figure
+        return figure_of(self, path)
+
+    def to_html(self, path: str | Path) -> None:
+        """Write the Gantt chart as one interactive HTML page that needs no network."""
+        from verify_rates.theory.timeline.gantt import page_of
+
+        Path(path).write_text(page_of(self), encoding="utf-8")
+
+    def to_chrome(self, path: str | Path) -> None:
+        """Write the events as Chrome trace JSON for Perfetto (compressed for ``.gz``), with arrows along the walk that sets the pace."""
+        from verify_rates.theory.timeline.chrome import write
+        from verify_rates.theory.timeline.gantt import critical_walk
+
+        write(path, self.events, walk=critical_walk(self), about={"method": self.method, **self.inputs})
 
 
 def timeline(
