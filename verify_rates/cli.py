@@ -706,24 +706,28 @@ def _print_history(history: Any) -> None:
 @click.option("--link", default="fifo", show_default=True, help="fifo, or blocking: the latency holds the link as well.")
 @click.option("--steps", type=COUNT, help="Steps of which the events are shown in the figure and in JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the events (png, pdf or svg).")
+@click.option("--html", "page", metavar="FILE", help="The events as an interactive page.")
+@click.option("--chrome", metavar="FILE", help="The events as a Chrome trace for Perfetto (.json or .json.gz).")
 @FROM
 @AS_JSON
-def timeline(method, pairs, compute, plot, files, as_json, **given):
+def timeline(method, pairs, compute, plot, page, chrome, files, as_json, **given):
     """Time per step of METHOD under latency and bandwidth, and the cycle that sets the pace.
 
     For example: timeline dd_ef_sgd tau=2 --compute 50ms --latency 100ms --bandwidth 1Gbit/s --size 400MB --bytes-share 0.01
     """
     from verify_rates.arguments import hyper
 
-    _writable(plot)
+    for path in (plot, page, chrome):
+        _writable(path)
     _load(files)
     from verify_rates.plots import check_format
     from verify_rates.theory.timeline import timeline as read
 
     check_format(plot)
     found = read(method, hyper(pairs), compute=list(compute) if len(compute) > 1 else compute[0], **given)
-    if plot:
-        found.plot(plot)
+    for path, write in ((plot, found.plot), (page, found.to_html), (chrome, found.to_chrome)):
+        if path:
+            write(path)
     click.echo(found.to_json(indent=1) if as_json else str(found))
 
 

@@ -16,6 +16,7 @@ import json
 import math
 import zlib
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -38,44 +39,41 @@ def trace_of(events: Sequence[Event], *, walk: Sequence[int] = (), about: dict[s
     >>> made["traceEvents"][-1]["ph"], made["traceEvents"][-1]["ts"], made["traceEvents"][-1]["dur"]
     ('X', 0.0, 1.0)
     """
-    streams = {key: i for i, key in enumerate(sorted({(e.worker, e.stream) for e in events}), start=1)}
-    out: list[dict[str, Any]] = []
-    for worker in sorted({e.worker for e in events}):
-        out += _named("process", worker + 1, 1 + min(v for k, v in streams.items() if k[0] == worker), f"worker {worker}", worker)
-    tid = {key: 1000 + i for key, i in streams.items()}  # unlike every pid: a thread of its process's number is its main thread
-    out = [{**e, "tid": min(t for k, t in tid.items() if k[0] + 1 == e["pid"])} for e in out]
-    for (worker, stream), number in tid.items():
-        out += _named("thread", worker + 1, number, stream, number)
+    workers = {worker: i for i, worker in enumerate(sorted({e.worker for e in events}), start=1)}
+    keys = sorted({(e.worker, e.stream) for e in events})
+    places = {key: {"pid": workers[key[0]], "tid": len(workers) + i} for i, key in enumerate(keys, start=1)}  # tid unlike every pid
+    named = []
+    for (worker, stream), at in places.items():
+        named += [*_named("process", at, f"worker {worker}", workers[worker]), *_named("thread", at, stream, at["tid"])]
     timed: list[dict[str, Any]] = []
     for i, e in enumerate(events):
-        at = {"pid": e.worker + 1, "tid": tid[e.worker, e.stream]}
+        at = places[e.worker, e.stream]
         args = {"step": e.step, "worker": e.worker, "arrives_us": _micro(_nano(e.arrives)), "sets_the_pace": i in walk}
         start, end, arrives = _nano(e.start), _nano(e.end), _nano(e.arrives)
         timed.append({"name": e.word, "cat": e.stream, "ph": "X", "ts": _micro(start), "dur": _micro(end - start), **at, "args": args})
         if arrives > end:
             flight = {"name": f"{e.word} under way", "cat": "latency", "id": f"{i + 1:#x}", **at}
             timed += [{**flight, "ph": "b", "ts": _micro(end), "args": {"step": e.step}}, {**flight, "ph": "e", "ts": _micro(arrives)}]
-    timed += _arrows(events, walk, tid)
+    timed += _arrows(events, walk, places)
     timed.sort(key=lambda e: e["ts"])
-    return {"traceEvents": out + timed, "displayTimeUnit": "ms", "otherData": {"generator": "verify-rates", **(about or {})}}
+    return {"traceEvents": named + timed, "displayTimeUnit": "ms", "otherData": {"generator": "verify-rates", **(about or {})}}
 
 
-def _named(what: str, pid: int, tid: int, name: str, order: int) -> list[dict[str, Any]]:
-    at = {"ph": "M", "pid": pid, "tid": tid, "ts": 0}
-    return [{"name": f"{what}_name", **at, "args": {"name": name}}, {"name": f"{what}_sort_index", **at, "args": {"sort_index": order}}]
+def _named(what: str, at: dict[str, int], name: str, order: int) -> list[dict[str, Any]]:
+    given = {"ph": "M", "ts": 0, **at}
+    index = {"name": f"{what}_sort_index", "args": {"sort_index": order}}
+    return [{"name": f"{what}_name", "args": {"name": name}, **given}, {**index, **given}]
 
 
-def _arrows(events: Sequence[Event], walk: Sequence[int], tid: dict[tuple[int, str], int]) -> list[dict[str, Any]]:
+def _arrows(events: Sequence[Event], walk: Sequence[int], places: dict[tuple[int, str], dict[str, int]]) -> list[dict[str, Any]]:
     """Flows from event to event; one without duration cannot hold an end of a flow."""
     out = []
-    for number, (i, j) in enumerate(zip(walk, walk[1:], strict=False), start=1):
+    for number, (i, j) in enumerate(pairwise(walk), start=1):
         ends = events[i], events[j]
         if all(_nano(e.end) > _nano(e.start) for e in ends):
             for phase, e in zip("sf", ends, strict=True):
-                at = {"pid": e.worker + 1, "tid": tid[e.worker, e.stream], "ts": _micro(_nano(e.start))}
-                out.append(
-                    {"name": "sets the pace", "cat": "cycle", "ph": phase, "id": number, **at, **({"bp": "e"} if phase == "f" else {})}
-                )
+                arrow = {"name": "sets the pace", "cat": "cycle", "ph": phase, "id": number, "ts": _micro(_nano(e.start))}
+                out.append({**arrow, **places[e.worker, e.stream], **({"bp": "e"} if phase == "f" else {})})
     return out
 
 

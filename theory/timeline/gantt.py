@@ -6,6 +6,7 @@ import html
 import json
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +16,9 @@ if TYPE_CHECKING:
     from verify_rates.theory.timeline.line import TimeLine
 
 TIGHT = 1e-9  # relative: two sums of the same times, in another order, of at most some thousands of terms
-# Paul Tol's muted colours, of unlike lightness, so that they stay apart in grey; with the colour of the text on them.
-COLOURS = {"grad": ("#332288", "white"), "mean": ("#44aa99", "black"), "gossip": ("#44aa99", "black"), "compress": ("#ddcc77", "black")}
-OTHER = ("#bbbbbb", "black")
+# Of unlike lightness, so that they stay apart in grey; with the colour of the text on them.
+COLOURS = {"grad": ("#5577bb", "white"), "mean": ("#66c2a5", "black"), "gossip": ("#66c2a5", "black"), "compress": ("#f0e0a0", "black")}
+OTHER = ("#d9d9d9", "black")
 MARK = "black"
 
 
@@ -39,20 +40,22 @@ def critical_walk(line: TimeLine) -> list[int]:
         in_period = (*key[:3], step % period, key[4])
         if in_period in place:
             where[place[in_period], step // period] = number
-    walks = []
-    for task in into:
-        turn = max((r for i, r in where if i == task), default=None)
-        walk: list[int] = []
-        while turn is not None and (task, turn) in where:
-            here = where[task, turn]
-            if walk and not _tight(line.events[here].start, line.events[walk[-1]].start, seconds):
-                break
-            walk.append(here)
-            task, _, seconds, tokens, _ = into[task]
-            turn -= tokens
-        walks.append(walk[::-1])
-    best = max(walks, key=len)
-    return best if len(best) > 1 else []
+    latest = {task: max((turn for i, turn in where if i == task), default=-1) for task in into}
+    walks = [_back(line.events, where, into, task, turn) for task, turn in latest.items() if turn >= 0]
+    best = max(walks, key=len, default=[])
+    return best[::-1] if len(best) > 1 else []
+
+
+def _back(events: Sequence[Event], where: dict[tuple[int, int], int], into: dict[int, Any], task: int, turn: int) -> list[int]:
+    """From one event back along the cycle, while each event starts just when the one before it lets it."""
+    walk = [where[task, turn]]
+    while True:
+        task, _, seconds, tokens, _ = into[task]
+        turn -= tokens
+        before = where.get((task, turn))
+        if before is None or not _tight(events[before].start, events[walk[-1]].start, seconds):
+            return walk
+        walk.append(before)
 
 
 def _keys(parts: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
@@ -66,7 +69,7 @@ def _keys(parts: Sequence[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
 
 
 def _tight(start: float, then: float, seconds: float) -> bool:
-    return abs(then - start - seconds) <= TIGHT * max(1.0, abs(then))
+    return abs(then - start - seconds) <= TIGHT * then
 
 
 def rows_of(events: Sequence[Event]) -> list[tuple[str, int]]:
@@ -95,7 +98,7 @@ def figure_of(line: TimeLine, path: str | Path | None = None) -> Any:
         box = {"boxstyle": "round,pad=0.1", "facecolor": colour, "edgecolor": "none"} if marked else None
         middle = {"ha": "center", "va": "center", "zorder": 4, "clip_on": True}
         axes.text((e.start + e.end) / 2, at, str(e.step), fontsize=7, color=ink, bbox=box, **middle)
-    for a, b in zip(walk, walk[1:], strict=False):
+    for a, b in pairwise(walk):
         _arrow(axes, rows, line.events[a], line.events[b])
     words = dict.fromkeys(e.word for e in line.events)
     handles = [Patch(facecolor=COLOURS.get(w, OTHER)[0], label=w) for w in words]

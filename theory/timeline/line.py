@@ -122,7 +122,7 @@ class TimeLine:
         return f"<table><caption>{html.escape(self.method)}</caption>{body}</table>"
 
     def plot(self, path: str | Path | None = None) -> Any:
-        """Gantt chart of the events, one row a stream, the walk that sets the pace marked; a matplotlib Figure, also written to ``path``."""
+        """Gantt chart of the events, the walk that sets the pace marked; a matplotlib Figure, also written to ``path`` if given."""
         from verify_rates.theory.timeline.gantt import figure_of
 
         return figure_of(self, path)
