@@ -12,10 +12,10 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from verify_rates.solvers.method import Method, UsageError, get_method
+from verify_rates.solvers.method import Method, UsageError
 from verify_rates.theory import units
-from verify_rates.theory.timeline.events import Load, words_used
-from verify_rates.theory.timeline.line import _constants, _message_bits, _workers
+from verify_rates.theory.timeline.events import Load
+from verify_rates.theory.timeline.line import Costs, asked
 from verify_rates.theory.timeline.simulate import ClockWorld, Event
 
 TIME, BANDWIDTH, LATENCY = "time_s", "bandwidth_bit_per_s", "latency_s"
@@ -210,19 +210,15 @@ class _TraceWorld(ClockWorld):
     """Clocks whose links follow a trace; each link is first in, first out."""
 
     trace: Trace | None = None
-    compute: Sequence[Any] = (0.0,)
-    encode: Any = 0.0
-    bits: tuple[Any, Any] = (0, 0)  # of one message that is compressed, and of one that is not
 
     def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Any:
-        assert self.trace is not None
+        assert self.trace is not None and isinstance(self.cost, Costs)
         start = max(ready, self.free.get(stream, 0))
-        if stream[0] == "link":
-            assert load is not None
-            end = self.trace.transfer(start, copies * load.bits(*self.bits))
-            arrives = end + self.trace.latency_at(end)
+        if load is None:
+            end = arrives = start + self.cost(word, stream).occupies
         else:
-            end = arrives = start + (self.compute[stream[1]] if word != "compress" else self.encode)
+            end = self.trace.transfer(start, copies * load.bits(self.cost.message_bits, self.cost.dense_bits))
+            arrives = end + self.trace.latency_at(end)
         self.free[stream] = end
         self.events.append(Event(word, *stream, self.step, start, end, arrives))
         return arrives
@@ -250,15 +246,12 @@ def along(
     >>> max(e.arrives for e in events)
     15.0
     """
-    method = get_method(method)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"steps must be a whole number from 1 on, not {steps!r}.")
-    h = _constants(method, hyper)
-    neighbours, times = _workers(compute, topology, n, words_used(method, h))
-    dense = 8 * units.size_bytes(size)
-    waiting = units.seconds(encode, "the encoding time")
-    world = _TraceWorld(neighbours, waiting > 0, trace=trace, compute=times, encode=waiting)
-    world.bits = (_message_bits(compressor, bytes_share, dense), dense)
+    link = {"latency": trace.mean_latency, "bandwidth": trace.mean_bandwidth}  # for the check of the rest; transfers follow the trace
+    given = {"size": size, "compressor": compressor, "bytes_share": bytes_share, "encode": encode, "topology": topology, "n": n}
+    method, h, _, neighbours, costs, _ = asked(method, hyper, compute=compute, **link, **given)
+    world = _TraceWorld(neighbours, costs.encode > 0, cost=costs, trace=trace)
     s = world.start(method, h, 0)
     for t in range(steps):
         world.step = t

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, at, get_method, nearest
@@ -188,12 +188,21 @@ def timeline(
     >>> round(t.seconds_per_step, 6), t.limit, str(t.formula)
     (0.060667, 'feedback loop', 'Max(T_comp, T_tx, T_comp/3 + T_tx/3 + lat/3)')
     """
-    method = get_method(method)
-    h = _constants(method, hyper)
+    method, h, words, neighbours, costs, inputs = asked(
+        method,
+        hyper,
+        compute=compute,
+        latency=latency,
+        bandwidth=bandwidth,
+        size=size,
+        compressor=compressor,
+        bytes_share=bytes_share,
+        encode=encode,
+        topology=topology,
+        n=n,
+        link=link,
+    )
     check_kinds(method, h)
-    words = words_used(method, h)
-    neighbours, compute_times = _workers(compute, topology, n, words)
-    costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link)
     tasks = periodic_tasks(method, h, neighbours, costs.encode > 0)
     graph = EventGraph(tasks, costs)
     found = graph.pace()
@@ -228,12 +237,7 @@ def round_seconds_by_simulation(method: str | Method, hyper: Any = None, **given
     >>> round_seconds_by_simulation("gd", compute=1.0, latency=2.0, bandwidth=8.0, size=4.0)
     7.0
     """
-    method = get_method(method)
-    h = _constants(method, hyper)
-    neighbours, compute = _workers(given.pop("compute"), given.pop("topology", None), given.pop("n", None), words_used(method, h))
-    names = ("latency", "bandwidth", "size", "compressor", "bytes_share", "encode", "link")
-    defaults = {"compressor": None, "bytes_share": None, "encode": 0.0, "link": "fifo"}
-    costs, _ = _costs(compute, *(given.get(name, defaults.get(name)) for name in names))
+    method, h, _, neighbours, costs, _ = asked(method, hyper, **given)
     return simulate.seconds_per_round(method, h, costs, neighbours, costs.encode > 0)
 
 
@@ -310,6 +314,45 @@ class EventGraph:
 
 
 # --- input -----------------------------------------------------------------------------------------------------------
+
+
+class Question(NamedTuple):
+    """What was asked for, checked and in SI units."""
+
+    method: Method
+    hyper: Any
+    words: tuple[str, ...]  # of one whole period
+    neighbours: list[list[int]]  # per worker; one worker stands for all where all are alike
+    costs: Costs
+    inputs: dict[str, Any]
+
+
+def asked(
+    method: str | Method,
+    hyper: Any = None,
+    *,
+    compute: Any,
+    latency: Any,
+    bandwidth: Any,
+    size: Any,
+    compressor: Any = None,
+    bytes_share: float | None = None,
+    encode: Any = 0.0,
+    topology: Any = None,
+    n: int | None = None,
+    link: str = "fifo",
+) -> Question:
+    """The arguments of :func:`timeline` as values; UsageError in one sentence for what is wrong.
+
+    >>> asked("gd", compute="50ms", latency=0, bandwidth="1Gbit/s", size="1kB").costs.dense_bits
+    8000.0
+    """
+    found = get_method(method)
+    h = _constants(found, hyper)
+    words = words_used(found, h)
+    neighbours, compute_times = _workers(compute, topology, n, words)
+    costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link)
+    return Question(found, h, words, neighbours, costs, inputs)
 
 
 def _constants(method: Method, hyper: Any) -> Any:
