@@ -80,6 +80,7 @@ class KindWorld(World):
 
     def chance(self, p):
         self.words.append("chance")
+        _probability("chance", p)
         return True
 
     def sign(self, v):
@@ -151,6 +152,7 @@ class KindWorld(World):
         return self._note("orthogonalise", v, Kind.SHARED, None)
 
     def flip(self, v, count, p):
+        _probability("flip", p)
         return self._note("flip", v, Kind.PER_WORKER, None)
 
     def full_grad(self, x):
@@ -160,8 +162,14 @@ class KindWorld(World):
         return self._note("grad_pair", x, None, Kind.PER_WORKER), self._note("grad_pair", y, None, Kind.PER_WORKER)
 
     def each(self, p, a, b):
+        _probability("each", p)
         self._note("each", a, Kind.PER_WORKER, None)
         return self._note("each", b, Kind.PER_WORKER, None)
+
+
+def _probability(word: str, p: Any) -> None:
+    if not 0 <= p <= 1:
+        raise UsageError(f"{word} takes a probability, a number in [0, 1], not {p!r}.")
 
 
 # Steps of one round that are read: all of a short one; of a long one the first and the last, where communication happens.
