@@ -26,6 +26,7 @@ _PUBLIC = {
     "worst_case": "verify_rates.theory.worst_case.solve",
     "certify": "verify_rates.proofs_check.certificates",
     "plan": "verify_rates.theory.planner",
+    **dict.fromkeys(("fit", "read_links", "read_model", "read_profile"), "verify_rates.theory.measured"),
     "contraction": "verify_rates.theory.contraction",
     "potential": "verify_rates.theory.potentials",
     "ef21_groups": "verify_rates.theory.groups",

@@ -98,3 +98,43 @@ def problem(spec: str, **more: Any) -> Any:
             raise UsageError(f"problem {spec!r} and --{'workers' if key == 'n' else key} disagree on {key}; give it once.")
         options[key] = value
     return get_problem(name, **options)
+
+
+FILES = {
+    "compute": ("profile",),
+    "slowest": ("profile",),
+    "latency": ("links", "fit"),
+    "bandwidth": ("links", "fit"),
+    "size": ("model",),
+    "d": ("model",),
+}
+
+
+def measured(text: str, role: str) -> Any:
+    """A quantity as ``kind:FILE``, read from the file, or the text itself where it is none.
+
+    ``profile:FILE`` gives mean compute times (one a worker, or that of the slowest), ``model:FILE`` a size, ``links:FILE`` or
+    ``links:FILE:PLACE,PLACE,...`` and ``fit:FILE`` a latency or a bandwidth.
+
+    >>> measured("50ms", "compute")
+    '50ms'
+    """
+    kind, sign, name = text.partition(":")
+    if not sign or kind not in FILES[role]:
+        return text
+    from verify_rates.theory import measured as files
+
+    if kind == "profile":
+        profile = files.read_profile(name)
+        means = profile.per_worker
+        return max(means) if role == "slowest" else means if len(means) > 1 else means[0]
+    if kind == "model":
+        model = files.read_model(name)
+        return model.d if role == "d" else model
+    if kind == "fit":
+        return files.fit(name).link()[role]
+    file, _, places = name.partition(":")
+    found = files.read_links(file).slowest([p.strip() for p in places.split(",")] if places else None)
+    if role not in found:
+        raise UsageError(f"{file} has no column bandwidth_bit_per_s; give a bandwidth.")
+    return found[role]

@@ -93,6 +93,21 @@ class Value(click.ParamType):
         return int(made) if self.whole else made
 
 
+class Measured(click.ParamType):
+    """A quantity with its unit, or a file that was measured, as ``model:FILE``."""
+
+    name = "text"
+
+    def __init__(self, role: str) -> None:
+        self.role = role
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from verify_rates.arguments import measured
+
+        made = measured(value, self.role) if isinstance(value, str) else value
+        return COUNT.convert(made, param, ctx) if self.role == "d" else made
+
+
 class Workers(Value):
     """A number of workers, or ``any``."""
 
@@ -695,10 +710,18 @@ def _print_history(history: Any) -> None:
 @main.command()
 @click.argument("method")
 @PAIRS
-@click.option("--compute", multiple=True, required=True, help="Time of one gradient, as 50ms; given several times, one a worker.")
-@click.option("--latency", required=True, help="From the end of a transfer to its arrival, as 100ms.")
-@click.option("--bandwidth", required=True, help="Of the link, as 1Gbit/s.")
-@click.option("--size", required=True, help="One uncompressed vector, as 400MB.")
+@click.option(
+    "--compute",
+    type=Measured("compute"),
+    multiple=True,
+    required=True,
+    help="Time of one gradient, as 50ms; several: one a worker; or profile:FILE.",
+)
+@click.option(
+    "--latency", type=Measured("latency"), required=True, help="From the end of a transfer to its arrival: 100ms, links:FILE, fit:FILE."
+)
+@click.option("--bandwidth", type=Measured("bandwidth"), required=True, help="Of the link: 1Gbit/s, links:FILE:PLACE,PLACE, fit:FILE.")
+@click.option("--size", type=Measured("size"), required=True, help="One uncompressed vector: 400MB, model:FILE.")
 @click.option("--compressor", help="A compressor with parameters, as 'topk(k=1000)'.")
 @click.option("--bytes-share", type=NUMBER, help="Share of the bytes that is sent, instead of a compressor.")
 @click.option("--encode", default="0s", show_default=True, help="Time of compressing one vector.")
@@ -733,10 +756,10 @@ def timeline(method, pairs, compute, plot, page, chrome, files, as_json, **given
 
 @main.command()
 @click.argument("method", default="dd_ef_sgd")
-@click.option("--compute", required=True, help="Time of one gradient, as 50ms.")
-@click.option("--latency", required=True, help="As 100ms.")
-@click.option("--bandwidth", required=True, help="As 1Gbit/s.")
-@click.option("--d", type=COUNT, required=True, help="Model size in numbers of 32 bits.")
+@click.option("--compute", type=Measured("slowest"), required=True, help="Time of one gradient: 50ms, profile:FILE (the slowest worker).")
+@click.option("--latency", type=Measured("latency"), required=True, help="As 100ms, links:FILE, fit:FILE.")
+@click.option("--bandwidth", type=Measured("bandwidth"), required=True, help="As 1Gbit/s, links:FILE:PLACE,PLACE, fit:FILE.")
+@click.option("--d", type=Measured("d"), required=True, help="Model size in numbers of 32 bits, or model:FILE.")
 @click.option("--target", type=NUMBER, required=True, help="Accuracy to reach, in the claim's measure.")
 @click.option("--claim", metavar="ID", help="Whose bound counts the steps (default: the first about METHOD that can).")
 @click.option("--problem", help="A problem whose constants the bound takes, as 'logistic(data=breast_cancer, n=4)'.")
@@ -761,6 +784,26 @@ def plan(method, claim, problem, letters, plot, files, as_json, **given):
 
     check_format(plot)
     found = best(method, claim=claim, problem=problem and made(problem), letters=hyper(letters), **given)
+    if plot:
+        found.plot(plot)
+    click.echo(found.to_json(indent=1) if as_json else str(found))
+
+
+@main.command()
+@click.argument("file", metavar="FILE")
+@click.option("--plot", metavar="FILE", help="Times against bytes, with the law (png, pdf or svg).")
+@AS_JSON
+def fit(file, plot, as_json):
+    """Latency and bandwidth from a table of bytes and seconds, with standard errors and what speaks against such a law.
+
+    For example: fit pings.csv, a file with the header bytes,seconds. A time line takes it as --latency fit:pings.csv.
+    """
+    _writable(plot)
+    from verify_rates.plots import check_format
+    from verify_rates.theory.measured import fit as read
+
+    check_format(plot)
+    found = read(file)
     if plot:
         found.plot(plot)
     click.echo(found.to_json(indent=1) if as_json else str(found))
