@@ -82,10 +82,6 @@ class Three(NamedTuple):
     z: Shared
 
 
-class Local(NamedTuple):
-    x: PerWorker
-
-
 class Step(NamedTuple):
     gamma: float
 
@@ -121,15 +117,6 @@ def _accelerated_proximal_point(s, w, h, t):
 
 def _halpern(s, w, h, t):
     return Two(x=h.a * s.y + h.b * (s.x - mean(w, grad(w, s.x))), y=s.y)
-
-
-def _each_alone(s, w, h, t):
-    return Local(x=s.x - h.gamma * grad(w, s.x))
-
-
-def _remembering(s, w, h, t):
-    g = mean(w, grad(w, s.x))
-    return Two(x=s.x - h.gamma * g, y=g)
 
 
 class Searching(NamedTuple):
@@ -252,10 +239,6 @@ def last_residual(s, w, h):
     return sqnorm(w, s.x - s.z)
 
 
-def mean_distance(s, w, h):
-    return sqnorm(w, s.x - spread(w, optimum(w)))
-
-
 # --- how a row is asked for -------------------------------------------------------------------------------------------
 
 Asked = Callable[[dict[str, float], int], Any]
@@ -371,8 +354,8 @@ def _robust_momentum(p, N):
 
 
 def _sgd(p, N):
-    """One of n functions, drawn uniformly: the expectation is the mean over workers that each take their own step."""
-    return worst_case(_made(_each_alone, Local, Step), {"gamma": p["gamma"]}, steps=N, mu=p["mu"], measure=mean_distance)
+    """One of n functions, drawn uniformly."""
+    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], sampled=1, measure="distance")
 
 
 def _gradient_flow(p, N):
@@ -382,19 +365,11 @@ def _gradient_flow(p, N):
 
 
 def _unbiased(p, N):
-    """E||x - gamma C(g) - x*||^2 = ||x - gamma g - x*||^2 + gamma^2 omega ||g||^2 at most, and reached."""
-
-    def expected(s, w, h):
-        return sqnorm(w, s.x - optimum(w)) + p["gamma"] ** 2 * p["omega"] * sqnorm(w, s.y)
-
-    return worst_case(_made(_remembering, Two, Step), {"gamma": p["gamma"]}, steps=N, mu=p["mu"], n=1, measure=expected)
+    return worst_case("cgd", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], n=1, compressor={"omega": p["omega"]}, measure="distance")
 
 
 def _noisy(p, N):
-    def expected(s, w, h):
-        return sqnorm(w, s.x - optimum(w)) + p["gamma"] ** 2 * p["sigma"] ** 2
-
-    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], n=1, measure=expected)
+    return worst_case("gd", {"gamma": p["gamma"]}, steps=N, mu=p["mu"], n=1, sigma2=p["sigma"] ** 2, measure="distance")
 
 
 def _compressed(p, N):

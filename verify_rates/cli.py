@@ -410,6 +410,9 @@ def show(name, files, as_json):
 @click.option("--n", type=WORKERS, default="any", show_default=True, help="Workers; any means every n >= 2 at once.")
 @click.option("--delta", type=NUMBER, help="The compressor is contractive: E||C(v)-v||^2 <= (1-delta)||v||^2.")
 @click.option("--Delta2", "Delta2", type=NUMBER, help="The compressor is absolute: E||C(v)-v||^2 <= Delta2.")
+@click.option("--omega", type=NUMBER, help="The compressor is unbiased: E||C(v)-v||^2 <= omega ||v||^2, one step, workers independent.")
+@click.option("--sigma2", type=NUMBER, default=0.0, help="Variance of every worker's gradient, one step, workers independent.")
+@click.option("--sampled", type=COUNT, help="Workers that take part in the one step, drawn without replacement (1: one function of a sum).")
 @click.option("--compressor", help="In their place the class that a compressor declares in dimension --d, as 'topk(k=10)'.")
 @click.option("--d", type=COUNT, help="Dimension, for the constants of --compressor.")
 @click.option("--mixing", type=NUMBER, help="Bound on the absolute eigenvalues of the mixing matrix on deviations.")
@@ -424,7 +427,7 @@ def show(name, files, as_json):
 @click.option("--certificate", metavar="FILE", help="Prove the upper end in fractions and write the certificate to this file.")
 @FROM
 @AS_JSON
-def worst_case(method, pairs, delta, Delta2, compressor, certificate, files, as_json, **given):
+def worst_case(method, pairs, delta, Delta2, omega, compressor, certificate, files, as_json, **given):
     """The exact worst case of METHOD over a class of functions, for example: worst-case gd gamma=1/L --steps 5 --L 2.
 
     Exits with 4 when the solver could not settle it, or no certificate was found.
@@ -434,10 +437,10 @@ def worst_case(method, pairs, delta, Delta2, compressor, certificate, files, as_
     modules = _load(files)
     from verify_rates.theory.worst_case.solve import worst_case as solve
 
-    classes = {k: v for k, v in (("delta", delta), ("Delta2", Delta2)) if v is not None}
+    classes = {k: v for k, v in (("delta", delta), ("Delta2", Delta2), ("omega", omega)) if v is not None}
     if compressor is not None:
         if classes:
-            raise UsageError("--compressor takes the place of --delta and --Delta2; give either.")
+            raise UsageError("--compressor takes the place of --delta, --Delta2 and --omega; give either.")
         classes = _class_of(compressor, given["d"])
         delta = classes.get("delta")
     known = {"L": given["L"], "mu": given["mu"], **classes} | ({"eps": 1 - delta} if delta is not None else {})
@@ -458,8 +461,8 @@ def _certificate(path: str, found: Any, method: str, values: dict[str, Any], giv
     """Write a certificate of the upper end; where none is found, one sentence on stderr."""
     from verify_rates.proofs_check.certificates import Refused, certify, write
 
-    if given.pop("mixing") is not None:
-        raise UsageError("a certificate does not speak of mixing; leave out --certificate.")
+    if given.pop("mixing") is not None or given.pop("sigma2") or given.pop("sampled") is not None:
+        raise UsageError("a certificate does not speak of mixing, noise or sampled workers; leave out --certificate.")
     given.pop("solver")
     try:
         if not math.isfinite(found.upper):
@@ -511,10 +514,8 @@ def _class_of(spec: str, d: int | None) -> dict[str, float]:
     compressor = get_compressor(spec)
     if d is None:
         raise UsageError(f"the constants of compressor {compressor.name!r} depend on the dimension; give --d.")
-    known = {k: v for k, v in compressor.constants(d).items() if k in ("delta", "Delta2")}
-    if not known:
-        raise UsageError(f"compressor {compressor.name!r} is neither contractive nor absolute, so no worst case is known for its class.")
-    return known
+    constants = compressor.constants(d)
+    return {k: v for k, v in constants.items() if k in ("delta", "Delta2")} or constants  # those for any number of steps first
 
 
 SETTING = (
@@ -752,6 +753,63 @@ def timeline(method, pairs, compute, plot, page, chrome, files, as_json, **given
         if path:
             write(path)
     click.echo(found.to_json(indent=1) if as_json else str(found))
+
+
+@main.command()
+@click.argument("file", metavar="FILE")
+@PAIRS
+@click.option("--latency", default="0s", show_default=True, help="Of all rows where the file has no column for it.")
+@click.option(
+    "--gaps", default="hold", show_default=True, help="What long intervals are: hold (the values go on), zero (outages) or error."
+)
+@click.option(
+    "--generate", metavar="SPEC", help="Write FILE first: markov(levels=1Mbit/s|9Mbit/s, stay=5s, length=100), periodic, measured_like."
+)
+@click.option("--method", help="Also the time of this method along the trace, with KEY=VALUE for its hyper-parameters.")
+@click.option("--compute", type=Measured("compute"), help="Time of one gradient: 50ms, profile:FILE.")
+@click.option("--size", type=Measured("size"), help="One uncompressed vector: 400MB, model:FILE.")
+@click.option("--compressor", help="A compressor with parameters, as 'topk(k=1000)'.")
+@click.option("--bytes-share", type=NUMBER, help="Share of the bytes that is sent, instead of a compressor.")
+@click.option("--topology", help="A graph for gossip.")
+@click.option("--steps", type=COUNT, default=100, show_default=True, help="Steps of the method.")
+@click.option("--chrome", metavar="FILE", help="The method's events along the trace, for Perfetto (.json or .json.gz).")
+@click.option("--plot", metavar="FILE", help="Bandwidth and latency over time (png, pdf or svg).")
+@FROM
+@AS_JSON
+def trace(file, pairs, latency, gaps, generate, method, steps, chrome, plot, files, as_json, **given):
+    """Summary of a bandwidth trace FILE (CSV: time_s,bandwidth_bit_per_s[,latency_s][,until_s]), and the time of a method along it.
+
+    For example: trace lte.csv --latency 50ms --method dd_ef_sgd tau=2 --compute 50ms --size 1MB --bytes-share 0.1
+    """
+    from verify_rates.arguments import hyper
+
+    for path in (plot, chrome, file if generate else None):
+        _writable(path)
+    if method is None and (pairs or chrome or given["compute"] is not None or given["size"] is not None):
+        raise UsageError("KEY=VALUE, --compute, --size and --chrome are about a method; name it by --method.")
+    _load(files)
+    from verify_rates.plots import check_format
+    from verify_rates.theory import networks
+
+    check_format(plot)
+    if generate:
+        networks.write_trace(file, networks.generate(generate))
+    read = networks.read_trace(file, latency, gaps=gaps)
+    facts = read.summary()
+    if plot:
+        read.plot(plot)
+    run = None
+    if method is not None:
+        if given["compute"] is None or given["size"] is None:
+            raise UsageError("the time of a method needs --compute and --size.")
+        run = networks.run_along(method, hyper(pairs), read, steps=steps, **given)
+        facts["run"] = run.to_dict()
+        if chrome:
+            run.to_chrome(chrome)
+    if as_json:
+        _print_json(facts)
+    else:
+        click.echo(f"{read}\n{run}" if run else str(read))
 
 
 @main.command()

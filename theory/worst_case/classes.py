@@ -37,6 +37,8 @@ class FunctionClass:
     smooth : whether gradients are L-Lipschitz (asked where a nonconvex function has an infimum).
     indicator : whether it is the indicator function of a set: all values are 0.
     bounded : whether points are at most L apart.
+    bends : whether values lie below ``f(x) + <g, y - x> + L/2 ||y - x||^2``, and on it for some function along directions of its own.
+    convex : whether values lie above tangents.
     necessary : whether the inequalities are necessary only, so that worst cases are upper bounds.
     """
 
@@ -56,6 +58,8 @@ class FunctionClass:
     smooth: bool = True
     indicator: bool = False
     bounded: bool = False
+    bends: bool = False
+    convex: bool = True
 
 
 def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -139,19 +143,24 @@ _QG = "Goujaud, Taylor, Dieuleveut 2022, Theorem 2.6"
 _CLASSES = {
     c.name: c
     for c in (
-        FunctionClass("smooth_strongly_convex", "Taylor, Hendrickx, Glineur 2017, Theorem 4", pairs=_between, takes_mu=True, shifts=True),
+        FunctionClass(
+            "smooth_strongly_convex", "Taylor, Hendrickx, Glineur 2017, Theorem 4", pairs=_between, takes_mu=True, shifts=True, bends=True
+        ),
         FunctionClass(
             "quadratic",
             "Bousselmi, Hendrickx, Glineur 2023, Theorem 3.3",
             pairs=lambda x, g, i, kappa: [],
             takes_mu=True,
             linear="symmetric",
+            bends=True,
         ),
         FunctionClass(
             "smooth",
             "Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.10; with a lower bound: Drori, Shamir 2020",
             pairs=_nonconvex,
             minimiser=False,
+            bends=True,
+            convex=False,
         ),
         FunctionClass(
             "smooth_lojasiewicz",
@@ -160,6 +169,8 @@ _CLASSES = {
             at_minimiser=_lojasiewicz,
             takes_mu=True,
             necessary=True,
+            bends=True,
+            convex=False,
         ),
         FunctionClass(
             "convex", "the subgradient inequality (Taylor, Hendrickx, Glineur 2017, Theorem 1)", pairs=_subgradient, takes_L=False

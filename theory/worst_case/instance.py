@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,6 +20,7 @@ from verify_rates.theory.worst_case.world import branches, taken
 # or a compressor's inequality may be off by some K roundings of 1.1e-16 relative to the largest number in play, squares included.
 REPLAY_RTOL = 1e-10
 _RECORDED = ("statement", "start", "optimum", "points", "answers", "f_star", "value")
+_CHANCE = ("draws", "random")
 SHOWN = 8  # workers that a replay spells out unless asked for more
 
 
@@ -38,6 +40,9 @@ class Instance:
     answers : in and out of every compression, ``v`` and ``m`` in two parts.
     f_star : infimum of f.
     value : the measure reached, as computed from the Gram matrices.
+    draws : noise of the gradients, in the order of the calls, in two parts.
+    random : so many last coordinates of both parts are random: their sign is, independently for every worker, by a fair coin at every
+        draw.  Measures are the same for all signs, so that a replay on the recorded ones gives the expectation.
     """
 
     statement: dict[str, Any]
@@ -47,6 +52,8 @@ class Instance:
     answers: list[dict[str, Any]]
     f_star: float
     value: float
+    draws: list[Any] = field(default_factory=list)
+    random: int = 0
     measure: Any = field(default=None, repr=False, compare=False)
     initial: Any = field(default=None, repr=False, compare=False)
 
@@ -81,8 +88,11 @@ class Instance:
         start = method.state(**{k: world.state(v, method.kinds[k]) for k, v in self.start.items()})
         measure = self.measure or get_measure(self.statement["measure"])
         total, steps, take = 0.0, self.statement["steps"], self.statement["take"]
-        for weight, states in branches(method, hyper, world, start, steps):
-            total += float(weight) * float(taken(take, measure, states, world, hyper, min))
+        chosen = world.choices()
+        for world.chosen in chosen:
+            world.sent = world.drawn = 0
+            for weight, states in branches(method, hyper, world, start, steps):
+                total += float(weight) * float(taken(take, measure, states, world, hyper, min)) / len(chosen)
         world.check_initial(self.initial or self.statement["initial"], states, hyper)
         return total
 
@@ -129,7 +139,7 @@ class Instance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {name: getattr(self, name) for name in _RECORDED}
+        return {name: getattr(self, name) for name in _RECORDED + (_CHANCE if self.random else ())}
 
     def to_json(self, **options: Any) -> str:
         """The same as JSON; :meth:`from_dict` reads it back."""
@@ -139,7 +149,7 @@ class Instance:
     def from_dict(data: dict[str, Any]) -> Instance:
         """An instance written by :meth:`to_dict`."""
         try:
-            return Instance(**{k: data[k] for k in _RECORDED})
+            return Instance(**{k: data[k] for k in _RECORDED}, **{k: data[k] for k in _CHANCE if k in data})
         except (KeyError, TypeError):
             raise UsageError("this is not a worst-case instance written by verify-rates.") from None
 
@@ -167,9 +177,11 @@ class ReplayWorld(World):
         self.statement = instance.statement
         self.script: tuple[bool, ...] = ()
         self.tosses: list[Any] = []
-        self.sent = 0
+        self.sent = self.drawn = 0
+        self.drawing, self.chosen = False, None
         self.points = [{"x": self.array(p["x"]), "g": self.array(p["g"]), "f": p["f"]} for p in instance.points]
-        self.answers = [{k: self.array(a[k]) for k in ("v", "m")} for a in instance.answers]
+        self.answers = [{k: self.array(a[k]) for k in ("v", "m")} | {"shared": a.get("shared", False)} for a in instance.answers]
+        self.draws = [self.array(z) for z in instance.draws]
         self.scale = max([1e-300, *(float(np.abs(p["x"]).max(initial=0)) for p in self.points)])
 
     def array(self, parts: Any) -> np.ndarray:
@@ -198,11 +210,29 @@ class ReplayWorld(World):
             raise UsageError("the method evaluates a gradient where the instance recorded none; it belongs to another method or setting.")
         return self.points[k]
 
+    @property
+    def random(self) -> np.ndarray:
+        """Which coordinates are random."""
+        c = self.instance.random
+        p, q = (len(part) for part in self.instance.points[0]["x"])
+        within = np.arange(q * self.corners.shape[1]) >= (q - c) * self.corners.shape[1]
+        return np.concatenate([np.arange(p) >= p - c, within])
+
+    def choices(self) -> list[list[int] | None]:
+        """Every set of workers that may take part; None: all do."""
+        b = self.statement.get("sampled")
+        return [None] if b is None else [list(c) for c in itertools.combinations(range(self.n), b)]
+
     def grad(self, x):
-        return self._find(x)["g"]
+        g = self._find(x)["g"]
+        if not (self.drawing and self.draws):
+            return g
+        self.drawn += 1
+        return g + self.draws[self.drawn - 1]
 
     def gap(self, x):
-        return self._find(x)["f"] - self.instance.f_star
+        rest = np.where(self.random, x, 0.0)
+        return self._find(x - rest)["f"] - self.instance.f_star + self.statement["L"] / 2 * float(rest @ rest)
 
     def prox(self, v, gamma):
         rows = self._all(v)
@@ -213,7 +243,7 @@ class ReplayWorld(World):
         return x[0] if v.ndim == 1 else x
 
     def mean(self, v):
-        return v.mean(axis=0)
+        return v[self.chosen].mean(axis=0) if self.drawing and self.chosen is not None else v.mean(axis=0)
 
     def spread(self, v):
         return self._all(v)
@@ -226,7 +256,7 @@ class ReplayWorld(World):
                 self.sent += 1
                 return recorded["m"][0] if v.ndim == 1 else recorded["m"]
         compressor = self.statement["compressor"] or {}
-        if compressor.get("delta") == 1 or compressor.get("Delta2") == 0 or not rows.any():
+        if compressor.get("delta") == 1 or 0 in (compressor.get("Delta2"), compressor.get("omega")) or not rows.any():
             return v
         raise UsageError("the method compresses a vector that the instance did not record; it belongs to another method or setting.")
 
@@ -272,6 +302,8 @@ class ReplayWorld(World):
             self._verify_minimiser(self._find(self.optimum())["g"])
         for answer in self.answers:
             self._verify_answer(**answer)
+        for z in self.draws:
+            self._verify_draw(z, self.statement["sigma2"], False)
 
     def _verify_functions(self, worker: int) -> None:
         functions, L, kappa = get_class(self.statement["functions"]), self.statement["L"], self.statement["mu"] / self.statement["L"]
@@ -293,11 +325,22 @@ class ReplayWorld(World):
         if self.sqnorm(g.mean(axis=0)) > REPLAY_RTOL**2 * size or (zeta2 is not None and self.sqnorm(g) > zeta2 + REPLAY_RTOL * size):
             raise UsageError("the recorded instance violates the conditions on the gradients at its minimiser.")
 
-    def _verify_answer(self, v: np.ndarray, m: np.ndarray) -> None:
+    def _verify_draw(self, z: np.ndarray, limit: float, shared: bool) -> None:
+        """Random coordinates alone, of the stated variance, independent over the workers."""
+        size, n = self.sqnorm(z), 1 if shared else self.statement["n"]
+        settled, together = float(np.abs(z[:, ~self.random]).max(initial=0)) ** 2, self.sqnorm(z.mean(axis=0))
+        off = max(settled, size - limit, abs(together - size / n))
+        if off > REPLAY_RTOL * max(size, limit):
+            raise UsageError("the recorded instance violates the variance or the independence of what is random.")
+
+    def _verify_answer(self, v: np.ndarray, m: np.ndarray, shared: bool) -> None:
         lost, size = self.sqnorm(m - v), self.sqnorm(v)
         compressor = self.statement["compressor"]
         limits = [(1 - compressor["delta"]) * size] if "delta" in compressor else []
         limits += [compressor["Delta2"]] if "Delta2" in compressor else []
+        if "omega" in compressor:
+            limits.append(compressor["omega"] * size)
+            self._verify_draw(m - v, min(limits), shared)
         if lost > min(limits) + REPLAY_RTOL * max(size, min(limits)):
             raise UsageError("the recorded instance violates the compressor's inequality.")
 
@@ -324,17 +367,23 @@ def record(
     from verify_rates.theory.worst_case.bounds import grams
 
     R = np.sqrt(conic.radius2)
-    factors = []
-    for G in grams(conic, z):
+
+    def root(G: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(G) if G.size else (np.zeros(0), np.zeros((0, 0)))
-        kept = values > 0
-        factors.append(R * vectors[:, kept] * np.sqrt(values[kept]))
+        return R * vectors[:, values > 0] * np.sqrt(values[values > 0])
+
+    G, D = grams(conic, z)
+    chance = np.isin(builder.kept[0], list(world.weights))  # random vectors: their products with the others do not count
+    settled, random = root(np.where(chance[:, None] | chance, 0.0, G)), root(np.where(chance[:, None] & chance, G, 0.0))
+    factors = settled, root(D)
     scalars = z[sum(conic.sizes) :] * conic.radius2
 
     def parts(v: Any) -> Any:
         if isinstance(v, tuple):
             return [parts(item) for item in v]
-        return [(c[0] @ F).tolist() for c, F in zip(builder.coordinates([v]), factors, strict=True)]
+        told = [c[0] @ F for c, F in zip(builder.coordinates([v]), factors, strict=True)]
+        extra = [c @ random for c in world.random_coordinates(v, builder)] if chance.any() else [np.zeros(0)] * 2
+        return [[*a.tolist(), *b.tolist()] for a, b in zip(told, extra, strict=True)]
 
     def number(form: Any) -> float:
         return float(builder.form(form) @ np.concatenate([z[: sum(conic.sizes)] * conic.radius2, scalars])) + float(form.const)
@@ -345,8 +394,10 @@ def record(
         start={k: parts(v) for k, v in zip(start._fields, start, strict=True)},
         optimum=parts(world.minimiser) if world.centred else None,
         points=[{"x": parts(p.x), "g": parts(p.g), "f": number(p.f)} for p in world.points],
-        answers=[{"v": parts(a.v), "m": parts(a.m)} for a in world.answers],
+        answers=[{"v": parts(a.v), "m": parts(a.m)} | ({"shared": True} if chance.any() and a.v.shared else {}) for a in world.answers],
         f_star=number(f_star),
         value=value,
+        draws=[parts(v) for v in world.draws],
+        random=random.shape[1],
         **callables,
     )

@@ -32,7 +32,7 @@ def interior_point(world: PepWorld, conic: Conic, builder: Assembler) -> np.ndar
     """A mixture of such runs, scaled so that the initial condition holds with room; most of it is the run with most room."""
     if not world.plain or conic.E.shape[0] or conic.mixed:
         return _roomiest(conic)
-    runs = _runs(world, builder)
+    runs = _runs(world, builder, np.sqrt(conic.radius2))
     bounded = conic.b > 0
     reached = conic.A[bounded] @ runs.T / conic.b[bounded, None]
     runs /= np.maximum(reached.max(axis=0, initial=0.0) / FILLED, 1.0)[:, None]
@@ -71,7 +71,7 @@ def best_run(world: PepWorld, conic: Conic, builder: Assembler) -> tuple[Bound, 
     """The best run on a one-dimensional quadratic: an instance of the class of quadratics by construction, equalities included."""
 
     def reached(positions: np.ndarray) -> np.ndarray:
-        runs = _runs(world, builder, positions)
+        runs = _runs(world, builder, np.sqrt(conic.radius2), positions)
         filled = (conic.A[conic.b > 0] @ runs.T / conic.b[conic.b > 0, None]).max(axis=0, initial=0.0)
         return runs * (FULL / np.maximum(filled, 1e-300))[:, None]
 
@@ -84,10 +84,10 @@ def best_run(world: PepWorld, conic: Conic, builder: Assembler) -> tuple[Bound, 
     return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified), z
 
 
-def _runs(world: PepWorld, builder: Assembler, positions: np.ndarray = POSITIONS) -> np.ndarray:
+def _runs(world: PepWorld, builder: Assembler, radius: float, positions: np.ndarray = POSITIONS) -> np.ndarray:
     """The points z, one a curvature, of runs on ``(curvature + shift)/2 ||x - x*||^2``; unknowns without a rule are drawn.
 
-    ``positions`` place the curvatures between the least (0) and the largest (1) of the class.
+    ``radius`` is the unit of positions, and ``positions`` place the curvatures between the least (0) and the largest (1) of the class.
     """
     least = world.setting.kappa
     curvatures = world.setting.width * (least + positions * (1 - least))
@@ -98,8 +98,11 @@ def _runs(world: PepWorld, builder: Assembler, positions: np.ndarray = POSITIONS
     for g, gamma, v in world.resolvents:
         (k,) = g.mean
         rules[k] = (curvatures / (1 + float(gamma) * curvatures), _dense([v], len(world.mean_units))[0])
-    sent = _dense([a.v for a in world.answers], len(world.mean_units))
-    rules |= {k: (np.ones_like(curvatures), row) for a, row in zip(world.answers, sent, strict=True) for k in a.m.mean}
+    for k, (share, v) in world.copies.items():
+        if v is None:
+            values[:, k] = share / radius
+        else:
+            rules[k] = (np.full_like(curvatures, share), _dense([v], len(world.mean_units))[0])
     for k in sorted(rules):  # a basis vector is newer than those it is made of
         factor, row = rules[k]
         values[:, k] = factor * (values @ row)

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
-from verify_rates.solvers.words import Unsupported
+from verify_rates.solvers.words import Kind, Unsupported
 from verify_rates.theory.worst_case.algebra import Form, exact, is_fraction
 from verify_rates.theory.worst_case.assemble import Conic, assemble, rescaled, triangle, turned
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
@@ -27,12 +27,14 @@ from verify_rates.theory.worst_case.classes import FunctionClass, get_class
 from verify_rates.theory.worst_case.facial import relaxations
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import best_run, interior_point
+from verify_rates.theory.worst_case.noise import world_of
 from verify_rates.theory.worst_case.result import WorstCase
 from verify_rates.theory.worst_case.working_set import solve_few
 from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, field_units, taken
 
 TAKES = ("last", "best", "best_after", "mean", "average_iterate")
 STARTS = ("standard", "free")
+CONSTANTS = ("delta", "Delta2", "omega")  # of a compressor's class
 # Least eigenvalues asked of the slack matrices (see backends), in normalised units: the first covers what a good solve leaves and is not
 # seen at the accuracy that callers need (1e-6 relative), nor is the second, asked where that left too much; multipliers of the third
 # repair those of the first by a blend.
@@ -75,6 +77,8 @@ def worst_case(
     start: str = "standard",
     solver: str = "CLARABEL",
     objective: Sequence[str] | None = None,
+    sigma2: Any = 0.0,
+    sampled: int | None = None,
 ) -> WorstCase:
     """The largest value of a measure after ``steps`` steps, over all problems of a class, dimensions, starts and compressors.
 
@@ -85,8 +89,9 @@ def worst_case(
     ---------
     ``upper`` is never below the worst case and ``lower`` is reached by ``instance`` (see :class:`WorstCase` for what ``rigorous``
     covers).  Exact for one and for any number of exchangeable workers; an upper bound, and called so, for gossip with more than one
-    eigenvalue and for gaps of nonconvex averages.  Compressors that are random are covered in expectation (with ``take="best"``
-    too: the minimum of expectations).
+    eigenvalue and for gaps of nonconvex averages.  Contractive compressors that are random are covered in expectation (with
+    ``take="best"`` too: the minimum of expectations).  Unbiased compressors, noise and sampling are read for one step, in expectation
+    over workers that draw independently (:mod:`~verify_rates.theory.worst_case.noise`); exact too.
 
     Parameters
     ----------
@@ -99,8 +104,8 @@ def worst_case(
         :func:`~verify_rates.theory.worst_case.classes.class_names`.  Or several functions by name, the workers' own first:
         ``{"f": "smooth_strongly_convex", "h": "convex"}``, where a class may come with its own constants, ``(class, L, mu)``.
     n : "any" (every n >= 2 at once), 1, or a number.
-    compressor : ``{"delta": ...}``, ``{"Delta2": ...}``, or a compressor or its name: then its class in dimension ``d``, which is only
-        more than that compressor can do.
+    compressor : ``{"delta": ...}``, ``{"Delta2": ...}``, ``{"omega": ...}`` (unbiased, ``E||C(v)-v||^2 <= omega ||v||^2``), or a
+        compressor or its name: then its class in dimension ``d``, which is only more than that compressor can do.
     mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology or its name (with n workers).
     zeta2_star : ``mean_i ||grad f_i(x*)||^2`` at most; 0: a common minimiser; None: arbitrary.
     initial, initial_value : a measure of the first state that is at most ``initial_value``; "gap_to_last" for ``f(x_0) - f(x_N)``
@@ -112,6 +117,9 @@ def worst_case(
     start : "standard" (as a run starts) or "free" (every field of the state arbitrary).
     solver : "CLARABEL", or "cvxpy:NAME".
     objective : names of the functions of which x* minimises the sum (all of them, unless given).
+    sigma2 : ``E||noise||^2`` of every worker's gradient in the step, at most; measures read exact gradients.
+    sampled : so many of the workers take part in the step, drawn without replacement: ``mean`` is the average over these (1: a finite
+        sum, of which one function is drawn).
 
     Errors
     ------
@@ -122,11 +130,18 @@ def worst_case(
     >>> found = worst_case("gd", {"gamma": 1.0}, steps=2, L=1.0, n=1)
     >>> abs(found.upper - 1 / 10) < 1e-7, found.exact, found.rigorous
     (True, True, True)
+
+    Four workers with unbiased compressors, one step: ``1 - 2 gamma mu + (1 + omega/n) (gamma mu)^2``.
+
+    >>> found = worst_case("cgd", {"gamma": 0.2}, steps=1, mu=0.5, n=4, compressor={"omega": 4}, measure="distance")
+    >>> abs(found.upper - (1 - 2 * 0.1 + 2 * 0.01)) < 1e-7, found.exact, found.rigorous
+    (True, True, True)
     """
     began = time.perf_counter()
     method = get_method(method)
     values = exact_hypers(method, hyper)
-    setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star, objective)
+    setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star, objective, random=True)
+    setting = _with_chance(setting, method, sigma2, sampled)
     steps = _whole(steps, "steps", 1)
     for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
         if value not in known:
@@ -163,7 +178,7 @@ def worst_case(
         failed = dataclasses.replace(raw, status="failed", message=f"{raw.message}, but its ends contradict each other")
         return _without_value(failed, common, time.perf_counter() - began)
     instance = None
-    if not world.relaxed and world.plain and not (world.equalities or world.linear):
+    if not world.relaxed and world.plain and not (world.linear or any(n.startswith("initial") for n, _ in world.equalities)):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
         instance = record(world, conic, builder, best.z, first, statement, reached, **callables)
     duals = best.lam / conic.scales * conic.unit / conic.radius2
@@ -243,8 +258,9 @@ def _collected(
     free = start == "free"
     free_of_minimiser = (True, False) if setting.functions.at_minimiser is None else (True,)
     for centred in free_of_minimiser if setting.minimiser else (False,):
-        world = PepWorld(setting, centred=centred, coefficients=coefficients)
-        first = world.free_start(method, values, field_units(method, values, setting, steps)) if free else world.start(method, values)
+        world = world_of(setting, centred=centred, coefficients=coefficients)
+        units = field_units(method, values, setting, steps, world_of) if free else {}
+        first = world.free_start(method, values, units) if free else world.start(method, values)
         with _fields_named(method):
             objective, states = _objective(method, values, world, first, steps, measure, take)
             conditions = initial_values(initial, limit, states, world, values)
@@ -257,6 +273,8 @@ def _collected(
     for k, (value, bound) in enumerate(conditions):
         if not isinstance(value, Form):
             raise UsageError("an initial condition must be a measure of the state.")
+        if world.settled(value) is not value and any(key < 0 for key in value.f):
+            world.refuse("gap", "at a random point it is read in measures, not in conditions")
         world.constraints.append((f"initial {k}", value - bound))
     world.equalities += [(f"initial equality {k}", form) for k, form in enumerate(vanishing)]
     world.finish(objective)
@@ -433,6 +451,7 @@ def _objective(method: Method, values: Any, world: PepWorld, first: Any, steps: 
     """The measure as a form, weighted over the branches of shared coins, and the states of the last branch."""
 
     def least(forms: list[Any]) -> Form:
+        forms = [world.settled(f) for f in forms]
         low = world.scalar(max(world.form_size(f) for f in forms))
         world.constraints.extend((f"best {t}", low - f) for t, f in enumerate(forms))
         return low
@@ -442,7 +461,7 @@ def _objective(method: Method, values: Any, world: PepWorld, first: Any, steps: 
         value = taken(take, measure, states, world, values, least)
         if not isinstance(value, Form):
             raise UsageError(f"the measure returned {type(value).__name__}; it must be made of gap, sqnorm and numbers.")
-        total = total + weight * value
+        total = total + weight * world.settled(value)
     return total, states
 
 
@@ -517,9 +536,21 @@ def _whole(value: Any, name: str, least: int) -> int:
 
 
 def setting_of(
-    functions: Any, L: Any, mu: Any, n: Any, compressor: Any, d: int | None, mixing: Any, zeta2_star: Any, objective: Any = None
+    functions: Any,
+    L: Any,
+    mu: Any,
+    n: Any,
+    compressor: Any,
+    d: int | None,
+    mixing: Any,
+    zeta2_star: Any,
+    objective: Any = None,
+    random: bool = False,
 ) -> Setting:
-    """What is assumed, checked; UsageError with one sentence where it makes no sense."""
+    """What is assumed, checked; UsageError with one sentence where it makes no sense.
+
+    Unbiased compressors are read where ``random`` says so, Unsupported elsewhere.
+    """
     given = functions if isinstance(functions, dict) else {"f": functions}
     if not given:
         raise UsageError("functions names no function; give a class, or a dictionary such as {'f': 'convex', 'h': 'indicator'}.")
@@ -546,8 +577,31 @@ def setting_of(
             zeta2_star = None
     workers = None if n == "any" else _whole(n, "n", 1)
     spectrum, workers = _spectrum(mixing, workers)
-    delta, Delta2 = _compressor(compressor, d)
-    return Setting(cls, L, mu, workers, delta, Delta2, spectrum, zeta2_star, name, tuple(others), minimised, unit)
+    delta, Delta2, omega = _compressor(compressor, d)
+    if omega is not None and not (random and workers is not None):
+        why = "they keep a term omega/n, which is read in worst cases of one step, for a number n of workers"
+        raise Unsupported(f"the worst case of unbiased compressors: {why}")
+    return Setting(cls, L, mu, workers, delta, Delta2, spectrum, zeta2_star, name, tuple(others), minimised, unit, omega)
+
+
+def _with_chance(setting: Setting, method: Method, sigma2: Any, sampled: Any) -> Setting:
+    """The same with noise and with workers drawn at random."""
+    noise, n = _named("sigma2", sigma2), setting.n
+    if noise < 0:
+        raise UsageError(f"sigma2 must be at least 0, not {float(noise):g}.")
+    if noise and n is None:
+        raise UsageError("independent noise keeps a term sigma2/n; give the number n of workers.")
+    if sampled is None:
+        return dataclasses.replace(setting, sigma2=noise)
+    b = _whole(sampled, "sampled", 1)
+    if n == 1 or (n is None and b > 1):
+        raise UsageError("workers are sampled of several; give their number n (any number will do where one is sampled).")
+    if n is not None and b > n:
+        raise UsageError(f"sampled = {b} exceeds the number n = {n} of workers.")
+    own = [name for name, kind in method.kinds.items() if kind in (Kind.PER_WORKER, Kind.PER_WORKER_QUEUE)]
+    if own:
+        raise Unsupported(f"the worst case of sampled workers: {method.name} keeps {own[0]} on every worker, also on those not drawn")
+    return dataclasses.replace(setting, sigma2=noise, sampled=b)
 
 
 def _class_of(value: Any, L: Any, mu: Any) -> tuple[FunctionClass, Fraction, Fraction]:
@@ -580,9 +634,10 @@ def _named(name: str, value: Any) -> Fraction:
         raise UsageError(f"{name} must be a finite number, not {value!r}.") from None
 
 
-def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fraction | None]:
+def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fraction | None, Fraction | None]:
+    """delta, Delta2 and omega, each None where it is not given."""
     if compressor is None:
-        return None, None
+        return None, None, None
     if isinstance(compressor, str):
         from verify_rates.solvers.compressors import get_compressor
 
@@ -591,22 +646,23 @@ def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fracti
         if d is None:
             raise UsageError(f"the constants of compressor {compressor.name!r} depend on the dimension; give d.")
         constants = compressor.constants(_whole(d, "d", 1))
-        if "delta" not in constants and "Delta2" not in constants:
-            raise Unsupported(f"the worst case of compressor {compressor.name!r}: unbiased ones keep a term omega/n")
-        constants = {k: v for k, v in constants.items() if k in ("delta", "Delta2")}
+        if "delta" in constants or "Delta2" in constants:  # read for any number of steps
+            constants = {k: v for k, v in constants.items() if k != "omega"}
     else:
         constants = dict(compressor)
     for name in constants:
-        if name not in ("delta", "Delta2"):
-            raise nearest(name, ("delta", "Delta2"), "compressor constant")
+        if name not in CONSTANTS:
+            raise nearest(name, CONSTANTS, "compressor constant")
     if not constants:
-        raise UsageError("a compressor is given by delta or Delta2; an empty class cannot be used.")
-    delta, Delta2 = (None if constants.get(k) is None else _named(k, constants[k]) for k in ("delta", "Delta2"))
+        raise UsageError("a compressor is given by delta, Delta2 or omega; an empty class cannot be used.")
+    delta, Delta2, omega = (None if constants.get(k) is None else _named(k, constants[k]) for k in CONSTANTS)
     if delta is not None and not 0 < delta <= 1:
         raise UsageError(f"delta must lie in (0, 1], not {float(delta):g}.")
     if Delta2 is not None and Delta2 < 0:
         raise UsageError(f"Delta2 must be at least 0, not {float(Delta2):g}.")
-    return delta, Delta2
+    if omega is not None and omega < 0:
+        raise UsageError(f"omega must be at least 0, not {float(omega):g}.")
+    return delta, Delta2, omega
 
 
 def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | None, int | None]:
@@ -661,7 +717,8 @@ def statement_of(
 def _statement(
     method: Method, hyper: Any, steps: int, setting: Setting, initial: Any, value: Any, measure: Any, take: str, start: str
 ) -> dict[str, Any]:
-    compressor = {k: float(v) for k, v in (("delta", setting.delta), ("Delta2", setting.Delta2)) if v is not None}
+    compressor = {k: float(getattr(setting, k)) for k in CONSTANTS if getattr(setting, k) is not None}
+    chance = ({"sigma2": float(setting.sigma2)} if setting.sigma2 else {}) | ({"sampled": setting.sampled} if setting.sampled else {})
     return {
         "method": method.name,
         "hyper": {k: _plain([v(t) for t in range(steps)] if callable(v) else v) for k, v in hyper._asdict().items()},
@@ -678,6 +735,7 @@ def _statement(
         "measure": _plain(measure),
         "take": take,
         "start": start,
+        **chance,
     }
 
 
@@ -709,5 +767,8 @@ def _reason(setting: Setting, world: PepWorld) -> str:
     if len(world.parts) > 1:
         sources = dict.fromkeys(part.setting.functions.source for part in world.parts.values())
         return f"conditions necessary and sufficient by {', '.join(sources)}"
-    workers = "one worker" if setting.n == 1 else "exchangeable workers with their own functions, every n >= 2"
+    chance = setting.omega is not None or setting.sigma2
+    count = f"n = {setting.n}, in expectation over independent draws" if chance else "every n >= 2"
+    count += f", over the {setting.sampled} drawn" if setting.sampled else ""
+    workers = "one worker" if setting.n == 1 else f"exchangeable workers with their own functions, {count}"
     return f"{workers}; conditions necessary and sufficient by {setting.functions.source}"

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from verify_rates.solvers.method import UsageError, at, nearest
 from verify_rates.solvers.words import Kind, Unsupported, World
-from verify_rates.theory.worst_case.algebra import Form, Vec, exact, inner, sqnorm
+from verify_rates.theory.worst_case.algebra import Form, Vec, exact, sqnorm
 from verify_rates.theory.worst_case.classes import FunctionClass
 
 
@@ -34,6 +34,9 @@ class Setting:
     others: tuple[tuple[str, FunctionClass, Fraction, Fraction], ...] = ()  # functions that all workers share: name, class, L, mu
     objective: tuple[str, ...] = ("f",)  # names of the functions of which x* minimises the sum
     unit: Fraction = Fraction(1)  # of gradients where L says nothing of them
+    omega: Fraction | None = None  # E C(v) = v and E||C(v)-v||^2 <= omega ||v||^2, workers independent
+    sigma2: Fraction = Fraction(0)  # E||noise of a worker's gradient||^2 at most, workers independent
+    sampled: int | None = None  # workers whose vectors a mean takes, drawn in every step; None: all
 
     @property
     def minimiser(self) -> bool:
@@ -117,9 +120,12 @@ class PepWorld(World):
     mixed: list[tuple[Vec, Vec]] = field(default_factory=list)  # deviations before and after
     linear: list[tuple[Vec, Vec]] = field(default_factory=list)  # positions and gradients of a quadratic, less those at its first point
     answers: list[Answer] = field(default_factory=list)
+    copies: dict[int, tuple[float, Vec | None]] = field(default_factory=dict)  # in a plain run: basis vector k is factor times this (or 1)
     resolvents: list[tuple[Vec, Fraction, Vec]] = field(default_factory=list)  # g with g = g(v - gamma g), gamma, and v - x*
     searches: list[Search] = field(default_factory=list)
     coefficients: tuple[tuple[Fraction, ...], ...] | None = None  # of the directions of every search; None: any move
+    weights: dict[int, Fraction] = field(default_factory=dict)  # of random basis vectors: E||mean_i z_i||^2 over mean_i E||z_i||^2
+    draws: list[Vec] = field(default_factory=list)  # noise of the gradients, in order
     slopes: dict[str, Fraction] = field(default_factory=dict)  # sizes of gradients that implicit steps suggest where no class has an L
     script: tuple[bool, ...] = ()  # outcomes of the coins of this branch
     tosses: list[tuple[Fraction, bool]] = field(default_factory=list)
@@ -249,6 +255,10 @@ class PepWorld(World):
         f = self.inner(first.g, r) + self.inner(h, r) / 2 if part.setting.functions.values else Form()
         part.store(Point(x, g, f, g, f))
 
+    def settled(self, form: Form) -> Form:
+        """A measure without scalars that stand for values at random points."""
+        return form
+
     def value(self, x: Vec) -> Form:
         """The mean function value at a point."""
         return self._evaluate(x).f
@@ -358,14 +368,19 @@ class PepWorld(World):
             raise UsageError("this method compresses; give compressor={'delta': ...} or {'Delta2': ...}.")
         if delta == 1 or Delta2 == 0 or (not (v.mean or v.dev) and Delta2 is None):
             return v
-        m = self.basis(self.size(v) or 1.0, shared=v.shared)
+        m = self._answer(v)
         k = len(self.answers)
         if delta is not None:
-            self.constraints.append((f"compressor {k}", sqnorm(m - v) - (1 - delta) * sqnorm(v)))
+            self.constraints.append((f"compressor {k}", self.sqnorm(m - v) - (1 - delta) * self.sqnorm(v)))
         if Delta2 is not None:
-            self.constraints.append((f"absolute compressor {k}", sqnorm(m - v) - Delta2))
+            self.constraints.append((f"absolute compressor {k}", self.sqnorm(m - v) - Delta2))
         self.answers.append(Answer(v, m))
         return m
+
+    def _answer(self, v: Vec) -> Vec:
+        made = self.basis(self.size(v) or 1.0, shared=v.shared)
+        self.copies |= dict.fromkeys(made.mean, (1.0, v))
+        return made
 
     def gossip(self, v):
         if self.setting.mixing is None:
@@ -465,7 +480,7 @@ class PepWorld(World):
         """By polarisation of vectors of one size, so that their product has the size it should have."""
         sizes = self.size(a), self.size(b)
         ratio = Fraction(2) ** round(math.log2(sizes[1] / sizes[0]) / 2) if all(sizes) else Fraction(1)
-        return inner(ratio * a, b / ratio)
+        return (self.sqnorm(ratio * a + b / ratio) - self.sqnorm(ratio * a - b / ratio)) / 4
 
     def consensus(self, x):
         return self.mean(x)
@@ -520,9 +535,9 @@ def _positive(gamma: Any) -> Fraction:
     return number
 
 
-def field_units(method: Any, hyper: Any, setting: Setting, steps: int) -> dict[str, float]:
+def field_units(method: Any, hyper: Any, setting: Setting, steps: int, make: Callable[[Setting], PepWorld] = PepWorld) -> dict[str, float]:
     """The size of every field of the state where positions have size 1: what the first steps from zero make of it."""
-    world = PepWorld(setting)
+    world = make(setting)
     states = run(method, hyper, world, world.start(method, hyper), steps)[1:]
 
     def sizes(name: str) -> Iterator[float]:
@@ -537,7 +552,9 @@ def run(method: Any, hyper: Any, world: Any, s: Any, steps: int) -> list[Any]:
     """The states of one branch, first to last."""
     states = [s]
     for t in range(steps):
+        world.drawing = True
         s = method.step(s, world, at_exact(hyper, t), t)
+        world.drawing = False
         states.append(s)
     return states
 
