@@ -1,13 +1,28 @@
 """Links that vary: exact integration, the time line along them, and clear errors."""
 
+import json
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
+from verify_rates.cli import main
 from verify_rates.solvers.method import UsageError
-from verify_rates.theory.networks import Trace, along, constant, markov, measured_like, periodic, read_trace
+from verify_rates.theory.networks import (
+    Trace,
+    along,
+    constant,
+    generate,
+    markov,
+    measured_like,
+    periodic,
+    read_trace,
+    resampled,
+    run_along,
+    write_trace,
+)
 from verify_rates.theory.timeline import timeline
 
 TRACES = Path(__file__).parents[2] / "shared" / "data" / "traces"
@@ -129,3 +144,175 @@ def test_generators_keep_their_promises():
     assert np.mean(np.diff(stays) != 0) == pytest.approx(0.1, abs=0.02)
     like = np.log(measured_like(1.0, 0.3, 10, 20_000).bandwidth)
     assert np.std(like) == pytest.approx(0.3, rel=0.15) and np.corrcoef(like[:-1], like[1:])[0, 1] == pytest.approx(np.exp(-0.1), abs=0.02)
+
+
+# --- gaps -------------------------------------------------------------------------------------------------------------
+
+HEADER = "time_s,bandwidth_bit_per_s\n"
+
+
+def read(tmp_path, text, **options):
+    (tmp_path / "t.csv").write_text(text)
+    return read_trace(tmp_path / "t.csv", **options)
+
+
+def test_a_gap_is_what_the_rule_says(tmp_path):
+    text = HEADER + "0,8\n1,8\n2,4\n7,8\n"  # rows a second apart; nothing is known from 3 to 7
+    held, zero = read(tmp_path, text), read(tmp_path, text, gaps="zero")
+    assert (held.times, held.period) == ((0, 1, 2, 7), 8) and held.carried(7) == 8 + 8 + 5 * 4
+    assert zero.times == (0, 1, 2, 3, 7) and zero.carried(7) == 8 + 8 + 4
+    assert "1 intervals of more than 2 medians of 1 s, 4 s beyond what is known, are held" in held.note
+    assert "taken as outages" in zero.note
+    with pytest.raises(UsageError, match=r"line 4: nothing is known from 3 s to 7 s; choose gaps='hold' or gaps='zero'"):
+        read(tmp_path, text, gaps="error")
+    with pytest.raises(UsageError, match="did you mean 'hold'"):
+        read(tmp_path, text, gaps="holt")
+
+
+def test_a_file_may_say_how_long_its_rows_hold(tmp_path):
+    head = "time_s,until_s,bandwidth_bit_per_s\n"
+    whole = read(tmp_path, head + "0,5,8\n5,6,4\n", gaps="error")
+    assert whole.note == "no gaps" and whole.period == 6
+    assert read(tmp_path, head + "0,2,8\n5,6,4\n", gaps="zero").carried(6) == 16 + 4
+    for text, words in (
+        ("0,0,8\n", "must come after"),
+        ("0,3,8\n2,4,8\n", "not after the next row"),
+        ("0,nan,8\n", "line 2"),
+        ("0,,8\n", "line 2"),
+    ):
+        with pytest.raises(UsageError, match=words):
+            read(tmp_path, head + text)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_trace_is_read_as_it_was_written(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    for trace in (random_trace(rng), measured_like("5Mbit/s", 0.5, "3s", 50, seed=seed), periodic(2e6, 1e6, 4, share=0.25, latency=0.1)):
+        write_trace(tmp_path / "t.csv", trace)
+        assert read_trace(tmp_path / "t.csv", gaps="error") == trace
+
+
+# --- summary ----------------------------------------------------------------------------------------------------------
+
+# traces/README.md: rows, end (s), mean, min and max in Mbit/s, std/mean, rows without a byte, longest interval (s), as printed there
+PUBLISHED = {
+    "hsdpa_bus": (250, 316.92, 1.24, 0.22, 4.63, 0.80, 0, 7.4),
+    "fcc_broadband": (244, 534.30, 3.09, 0, 8.35, 0.42, 8, 10.1),
+    "lte_verizon": (1400, 140.0, 5.03, 0, 20.6, 0.71, 23, 0.1),
+    "5g_static": (934, 1098, 130, 0, 254, 0.65, 24, 3.0),
+}
+
+
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_the_summary_is_the_published_one(name):
+    if not (TRACES / f"{name}.csv").exists():
+        pytest.skip("the measured traces are not beside this checkout")
+    s = read_trace(TRACES / f"{name}.csv").summary()
+    rows, end, mean, low, high, spread, zeros, longest = PUBLISHED[name]
+    assert (s["rows"], s["zero_rows"]) == (rows, zeros)
+    assert s["duration"] == pytest.approx(end, abs=0.1)  # the last row holds for the median here
+    digits = {"rel": 5e-3}  # three digits are printed
+    assert [s[k] / 1e6 for k in ("mean_bandwidth", "bandwidth_max")] == pytest.approx([mean, high], **digits)
+    assert s["bandwidth_min"] / 1e6 == pytest.approx(low, abs=5e-3)
+    assert s["bandwidth_std"] / s["mean_bandwidth"] == pytest.approx(spread, abs=6e-3)  # two digits
+    assert s["longest_interval"] == pytest.approx(longest, abs=0.05)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_summary_is_that_of_a_fine_grid(seed):
+    """Every whole second counted by itself: times are whole numbers here."""
+    trace = random_trace(np.random.default_rng(seed))
+    fine = np.array([trace.bandwidth[trace._piece(t + 0.5)[1]] for t in range(int(trace.period))])
+    s = trace.summary()
+    assert s["mean_bandwidth"] == pytest.approx(fine.mean()) and s["bandwidth_std"] == pytest.approx(fine.std(), abs=1e-12)
+    assert s["zero_share"] == pytest.approx(np.mean(fine == 0))
+    for name, value in s["bandwidth_quantiles"].items():
+        q = float(name[:-1]) / 100
+        assert value == np.quantile(fine, q, method="inverted_cdf")
+    longest = max((len(part) for part in "".join("0" if v == 0 else " " for v in fine).split()), default=0)
+    assert s["longest_outage"] == longest
+
+
+# --- traces that are made ---------------------------------------------------------------------------------------------
+
+
+def test_a_resampled_trace_is_like_the_measured_one():
+    source = markov([0, 1e6, 9e6], 10, 400, seed=2)
+    made = resampled(source, 20_000, "30s", seed=1)
+    assert made.period == 20_000 and made == resampled(source, 20_000, "30s", seed=1) != resampled(source, 20_000, "30s", seed=2)
+    a, b = source.summary(), made.summary()
+    assert b["mean_bandwidth"] == pytest.approx(a["mean_bandwidth"], rel=0.1) and b["zero_share"] == pytest.approx(
+        a["zero_share"], abs=0.05
+    )
+    assert set(made.bandwidth) == set(source.bandwidth)
+    changes = sum(x != y for x, y in zip(made.bandwidth, made.bandwidth[1:], strict=False)) / made.period
+    shuffled = resampled(source, 20_000, "0.5s", seed=1)  # short stretches lose the memory
+    assert changes < 0.2 < sum(x != y for x, y in zip(shuffled.bandwidth, shuffled.bandwidth[1:], strict=False)) / shuffled.period
+
+
+def test_traces_by_a_text(tmp_path):
+    assert generate("markov(levels=1Mbit/s|9Mbit/s, stay=5s, length=50, seed=3)") == markov(["1Mbit/s", "9Mbit/s"], "5s", 50, seed=3)
+    assert generate("periodic(high=2Mbit/s,low=1Mbit/s,period=4s,share=0.25)") == periodic("2Mbit/s", "1Mbit/s", "4s", 0.25)
+    assert generate("measured_like(mean=5Mbit/s, spread=0.5, memory=3s, length=9)") == measured_like("5Mbit/s", 0.5, "3s", 9)
+    write_trace(tmp_path / "t.csv", markov([1e6, 9e6], 5, 50))
+    assert generate(f"measured_like({tmp_path / 't.csv'}, length=30s, seed=4)") == resampled(markov([1e6, 9e6], 5, 50), 30, seed=4)
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("markof(levels=1|2)", "did you mean 'markov'"),
+        ("markov(levels=1Mbit/s|2Mbit/s)", "markov needs stay, length"),
+        ("markov(level=1)", "did you mean 'levels'"),
+        ("markov(5)", "not of the form key=value"),
+        ("markov(levels=1|2, stay=5s, length=many)", "length must be a whole number"),
+        ("markov(levels=1Mb/s|2, stay=5s, length=5)", "ambiguous"),
+        ("measured_like(none.csv, length=5s)", "cannot read the trace"),
+        ("periodic(high=2, low=1, period=4s, share=x)", "share must be a number"),
+        ("((", "cannot read trace"),
+    ],
+)
+def test_a_text_that_makes_no_trace(spec, words):
+    with pytest.raises(UsageError, match=words) as told:
+        generate(spec)
+    assert "\n" not in str(told.value)
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def run(*args):
+    return CliRunner().invoke(main, ["trace", *map(str, args)])
+
+
+def test_the_command(tmp_path):
+    file, method = tmp_path / "t.csv", ("--method", "dd_ef_sgd", "tau=2", "--compute", "0.3s", "--size", "250kB", "--steps", "40")
+    pictures = ("--plot", tmp_path / "t.png", "--chrome", tmp_path / "c.json")
+    done = run(file, "--generate", "markov(levels=1Mbit/s|9Mbit/s, stay=3s, length=60, latency=80ms)", *method, *pictures, "--json")
+    found = json.loads(done.stdout)
+    trace = markov(["1Mbit/s", "9Mbit/s"], "3s", 60, latency="80ms")
+    known = run_along("dd_ef_sgd", {"tau": 2}, trace, steps=40, compute=0.3, size=250e3)
+    assert done.exit_code == 0 and read_trace(file) == trace
+    assert (
+        found["run"]["seconds"] == known.seconds == max(e.arrives for e in known.events) and found["mean_bandwidth"] == trace.mean_bandwidth
+    )
+    steady = timeline("dd_ef_sgd", {"tau": 2}, compute=0.3, size=250e3, latency=0.08, bandwidth=trace.mean_bandwidth)
+    assert found["run"]["at_mean"] == pytest.approx(steady.seconds_per_step) and known.seconds_per_step > steady.seconds_per_step
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("t.png", "c.json"))
+    text = run(file, *method).stdout
+    assert "quantiles over time" in text and "dd_ef_sgd: 40 steps in" in text
+
+
+def test_the_command_refuses_in_one_sentence(tmp_path):
+    file = tmp_path / "t.csv"
+    file.write_text(HEADER + "0,8\n1,8\n2,4\n7,8\n")
+    for args, words in (
+        ((file, "--gaps", "error"), "nothing is known from 3 s"),
+        ((file, "tau=2"), "name it by --method"),
+        ((file, "--method", "gd"), "needs --compute and --size"),
+        ((tmp_path / "none.csv",), "cannot read"),
+        ((file, "--plot", tmp_path / "t.txt"), "cannot draw"),
+        ((tmp_path / "no" / "t.csv", "--generate", "markov"), "does not exist"),
+    ):
+        done = run(*args)
+        assert done.exit_code == 2 and words in done.stderr and done.stderr.count("\n") == 1

@@ -4,21 +4,30 @@ from __future__ import annotations
 
 import csv
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
-from dataclasses import dataclass
+import statistics
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any
 
-from verify_rates.solvers.method import Method, UsageError
+from verify_rates.solvers.method import Method, UsageError, nearest
 from verify_rates.theory import units
+from verify_rates.theory.measured import csv_rows
 from verify_rates.theory.timeline.events import Load
 from verify_rates.theory.timeline.line import Costs, asked
 from verify_rates.theory.timeline.simulate import ClockWorld, Event
 
-TIME, BANDWIDTH, LATENCY = "time_s", "bandwidth_bit_per_s", "latency_s"
+TIME, UNTIL, BANDWIDTH, LATENCY = "time_s", "until_s", "bandwidth_bit_per_s", "latency_s"
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+GAP = 2.0  # an interval of more than so many median intervals is a gap, where a file does not say how long its rows hold
+GAPS = {
+    "hold": "held at the values before",
+    "zero": "taken as outages",
+    "error": "refused",
+}
 
 
 @dataclass(frozen=True)
@@ -31,6 +40,7 @@ class Trace:
     bandwidth : (m,) bit/s; 0 is an outage, in which a transfer waits.
     latency : (m,) seconds.
     period : seconds after which the trace repeats; more than the last of ``times``.
+    note : how it was read, where it comes from a file.
 
     Numbers may be fractions: everything is then computed exactly.
 
@@ -44,6 +54,7 @@ class Trace:
     bandwidth: tuple[Any, ...]
     latency: tuple[Any, ...]
     period: Any
+    note: str = field(default="", compare=False)
 
     def __post_init__(self) -> None:
         if not self.times or not len(self.times) == len(self.bandwidth) == len(self.latency):
@@ -104,8 +115,82 @@ class Trace:
     @property
     def mean_latency(self) -> float:
         """Average over time."""
-        ends = (*self.times[1:], self.period)
-        return float(sum(v * (b - a) for a, b, v in zip(self.times, ends, self.latency, strict=True))) / float(self.period)
+        return float(sum(v * hold for v, hold in zip(self.latency, self.holds, strict=True))) / float(self.period)
+
+    @property
+    def holds(self) -> list[Any]:
+        """(m,) seconds that every row holds."""
+        return [b - a for a, b in pairwise((*self.times, self.period))]
+
+    def summary(self) -> dict[str, Any]:
+        """What people ask of a trace; means, quantiles and the standard deviation are over time, not over rows.
+
+        >>> found = Trace((0, 3), (8, 0), (0.5, 0.1), 4).summary()
+        >>> found["mean_bandwidth"], found["zero_share"], found["bandwidth_quantiles"]["50%"]
+        (6.0, 0.25, 8.0)
+        """
+        holds, rates = self.holds, self.bandwidth
+        mean, total = self.mean_bandwidth, float(self.period)
+        off = [hold if rate == 0 else 0 for hold, rate in zip(holds, rates, strict=True)]
+        longest = max(accumulate(off, lambda run, hold: run + hold if hold else 0))
+        spread = sum((float(r) - mean) ** 2 * float(h) for r, h in zip(rates, holds, strict=True)) / total
+        return {
+            "rows": len(self.times),
+            "duration": total,
+            "mean_bandwidth": mean,
+            "bandwidth_std": math.sqrt(spread),
+            "bandwidth_min": float(min(rates)),
+            "bandwidth_max": float(max(rates)),
+            "bandwidth_quantiles": _quantiles(rates, holds),
+            "zero_rows": sum(rate == 0 for rate in rates),
+            "zero_share": float(sum(off)) / total,
+            "longest_outage": float(longest),
+            "longest_interval": float(max(holds)),
+            "mean_latency": self.mean_latency,
+            "latency_min": float(min(self.latency)),
+            "latency_max": float(max(self.latency)),
+            "note": self.note,
+        }
+
+    def __str__(self) -> str:
+        s = self.summary()
+        shares = ", ".join(f"{q} {rate / 1e6:.4g}" for q, rate in s["bandwidth_quantiles"].items())
+        ends = f"{s['bandwidth_min'] / 1e6:.4g} to {s['bandwidth_max'] / 1e6:.4g}"
+        told = [
+            f"{s['rows']} rows, {s['duration']:.6g} s, then again from the start; the longest row holds {s['longest_interval']:.4g} s",
+            f"bandwidth in Mbit/s: mean {s['mean_bandwidth'] / 1e6:.4g}, standard deviation {s['bandwidth_std'] / 1e6:.4g}, {ends}",
+            f"quantiles over time: {shares}",
+            f"nothing passes {s['zero_share']:.2%} of the time, {s['longest_outage']:.4g} s at a stretch at most",
+            f"latency: mean {s['mean_latency']:.6g} s, {s['latency_min']:.6g} to {s['latency_max']:.6g}",
+        ]
+        return "\n".join([*told, self.note] if self.note else told)
+
+    def plot(self, path: str | Path | None = None) -> Any:
+        """Bandwidth and latency over time, outages shaded; a matplotlib Figure, also written to ``path`` if given."""
+        from matplotlib.figure import Figure
+
+        figure = Figure(figsize=(7, 3.2), layout="constrained")
+        above, below = figure.subplots(2, 1, sharex=True, height_ratios=(3, 1))
+        edges = [float(t) for t in (*self.times, self.period)]
+        above.stairs([float(v) / 1e6 for v in self.bandwidth], edges, baseline=None, color="#5577bb")
+        above.axhline(self.mean_bandwidth / 1e6, color="black", linewidth=0.8, linestyle="--", label="mean")
+        for start, end, rate in zip(edges, edges[1:], self.bandwidth, strict=False):
+            if rate == 0:
+                above.axvspan(start, end, color="#d9d9d9", linewidth=0)
+        below.stairs([1e3 * float(v) for v in self.latency], edges, baseline=None, color="#5577bb")
+        above.set(ylabel="Mbit/s", ylim=(0, None))
+        below.set(xlabel="seconds (grey: nothing passes)", ylabel="latency, ms")
+        above.legend(fontsize=7)
+        if path is not None:
+            figure.savefig(path)
+        return figure
+
+
+def _quantiles(values: Sequence[Any], holds: Sequence[Any]) -> dict[str, float]:
+    """The least value below or at which the link is for at least such a share of the time."""
+    order = sorted(range(len(values)), key=lambda i: values[i])
+    passed = list(accumulate(holds[i] for i in order))
+    return {f"{q:.0%}": float(values[order[min(bisect_left(passed, q * passed[-1]), len(order) - 1)]]) for q in QUANTILES}
 
 
 def constant(bandwidth: Any, latency: Any = 0.0) -> Trace:
@@ -130,14 +215,14 @@ def periodic(high: Any, low: Any, period: Any, share: float = 0.5, latency: Any 
 
 
 def markov(levels: Sequence[Any], stay: Any, length: int, seed: int = 0, latency: Any = 0.0) -> Trace:
-    """A Markov chain on bandwidths: every second it keeps its level with probability ``1 - 1/stay``, else it draws another.
+    """A Markov chain on bandwidths (0 is an outage): every second it keeps its level with probability ``1 - 1/stay``, else draws another.
 
     >>> sorted(set(markov(["1Mbit/s", "10Mbit/s"], "5s", 100).bandwidth))
     [1000000.0, 10000000.0]
     """
     import numpy as np
 
-    rates, mean = [units.bits_per_second(v) for v in levels], units.seconds(stay, "a mean stay")
+    rates, mean = [0.0 if v in (0, "0") else units.bits_per_second(v) for v in levels], units.seconds(stay, "a mean stay")
     if len(rates) < 2 or mean < 1 or length < 1:
         raise UsageError("a Markov trace needs at least two levels, a mean stay of at least 1s and a length of at least 1.")
     rng, wait = np.random.default_rng(seed), units.seconds(latency, "a latency")
@@ -168,41 +253,149 @@ def measured_like(mean: Any, spread: float, memory: Any, length: int, seed: int 
     return Trace(tuple(range(length)), tuple(found), (wait,) * length, length)
 
 
-def read_trace(path: str | Path, latency: Any = 0.0) -> Trace:
-    """A trace from a CSV file with the columns ``time_s, bandwidth_bit_per_s`` and, if it has one, ``latency_s``.
+def resampled(trace: Trace, length: Any, block: Any = "10s", seed: int = 0) -> Trace:
+    """A new trace like a measured one: stretches of it, from random moments on, of random lengths (stationary bootstrap).
 
-    Times are shifted to start at 0; a gap holds the last values; after the last row the median distance of rows passes, then it repeats.
+    Bandwidths, latencies and outages are as frequent as measured (in expectation), and as correlated over times shorter than ``block``.
+
+    Parameters
+    ----------
+    length : seconds of the new trace.
+    block : mean length of a stretch.
+
+    Source: Politis and Romano 1994 (JASA 89).
+
+    >>> square = periodic("2Mbit/s", "1Mbit/s", "4s")
+    >>> round(resampled(square, "4000s").mean_bandwidth / square.mean_bandwidth, 1)
+    1.0
+    """
+    import numpy as np
+
+    whole, mean = units.seconds(length, "a length"), units.seconds(block, "a mean stretch")
+    if whole <= 0 or mean <= 0:
+        raise UsageError("a resampled trace needs a positive length and a positive mean stretch.")
+    rng, at, ends = np.random.default_rng(seed), 0.0, (*trace.times[1:], trace.period)
+    rows: dict[float, tuple[Any, Any]] = {}  # a piece too short for the clock is replaced by the next
+    while at < whole:
+        inside = float(rng.uniform(0, float(trace.period)))
+        piece, end = trace._piece(inside)[1], min(whole, at + float(rng.exponential(mean)))
+        while at < end:
+            rows[at] = trace.bandwidth[piece], trace.latency[piece]
+            at = min(end, at + float(ends[piece]) - inside)
+            piece = (piece + 1) % len(ends)
+            inside = float(trace.times[piece])
+    return Trace(tuple(rows), *zip(*rows.values(), strict=True), whole, f"resampled in stretches of {mean:g} s")
+
+
+def read_trace(path: str | Path, latency: Any = 0.0, *, gaps: str = "hold") -> Trace:
+    """A trace from a CSV file with the columns ``time_s, bandwidth_bit_per_s`` and, if it has them, ``latency_s`` and ``until_s``.
+
+    Times are shifted to start at 0; after the last row it repeats.  A row holds until ``until_s``, or, in a file without this column,
+    until the next row; the last one then for the median distance of rows, and what is longer than two of these is a gap.
 
     Parameters
     ----------
     path : the file.
     latency : of all rows where the file has no such column.
+    gaps : "hold" (the values before go on), "zero" (nothing passes) or "error"; what was done is said in the trace's ``note``.
 
     Errors: UsageError naming the line for what is no number, negative, or out of order.
     """
     wait = units.seconds(latency, "a latency")
+    if gaps not in GAPS:
+        raise nearest(str(gaps), GAPS, "rule for gaps")
+    found = [(line, _row(path, line, row, wait)) for line, row in csv_rows(path, [TIME, BANDWIDTH], "trace")]
+    for (_, before), (line, row) in pairwise(found):
+        if row[0] <= before[0]:
+            raise UsageError(f"{path}, line {line}: the time {row[0]:g} does not come after {before[0]:g}; sort the rows.")
+    first, times = found[0][1][0], [row[0] for _, row in found]
+    usual = statistics.median_high(b - a for a, b in pairwise(times)) if len(times) > 1 else 1.0
+    rows: list[tuple[float, float, float]] = []
+    holes = []
+    for (line, (time, rate, waits, until)), then in zip(found, [*times[1:], math.inf], strict=True):
+        if until is not None and not time < until <= then:
+            raise UsageError(f"{path}, line {line}: until_s must come after {time:g} and not after the next row, not {until:g}.")
+        rows.append((time - first, rate, waits))
+        end = until if until is not None else time + usual if then - time > GAP * usual else then
+        if end < then < math.inf:
+            holes.append((line, end, then))
+            if gaps == "zero":
+                rows.append((end - first, 0.0, waits))
+    if holes and gaps == "error":
+        line, end, then = holes[0]
+        more = f" ({len(holes)} gaps in all)" if len(holes) > 1 else ""
+        raise UsageError(f"{path}, line {line}: nothing is known from {end:g} s to {then:g} s{more}; choose gaps='hold' or gaps='zero'.")
+    last = found[-1][1]
+    kind = "gaps" if last[3] is not None else f"intervals of more than {GAP:g} medians of {usual:g} s"
+    missing = f"{sum(then - end for _, end, then in holes):g} s"
+    note = f"{len(holes)} {kind}, {missing} beyond what is known, are {GAPS[gaps]}" if holes else "no gaps"
+    return Trace(*map(tuple, zip(*rows, strict=True)), (last[3] if last[3] is not None else last[0] + usual) - first, note)
+
+
+def _row(path: str | Path, line: int, row: dict[str, str], wait: float) -> tuple[float, float, float, float | None]:
+    """Time, bandwidth, latency and, if known, the end of a row."""
     try:
-        with open(path, newline="", encoding="utf-8") as file:
-            rows = list(csv.DictReader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise UsageError(f"cannot read the trace {str(path)!r}: {getattr(error, 'strerror', None) or error}.") from None
-    if not rows or not {TIME, BANDWIDTH} <= set(rows[0]):
-        raise UsageError(f"{path} is no trace: it needs a header with {TIME},{BANDWIDTH} (and {LATENCY}, if known) and at least one row.")
-    found: list[tuple[float, float, float]] = []
-    for line, row in enumerate(rows, start=2):
-        try:
-            made = float(row[TIME]), float(row[BANDWIDTH]), float(row[LATENCY]) if row.get(LATENCY) is not None else wait
-        except (TypeError, ValueError):
-            raise UsageError(f"{path}, line {line}: time, bandwidth and latency must be numbers.") from None
-        if not all(map(math.isfinite, made)) or min(made[1:]) < 0:
-            raise UsageError(f"{path}, line {line}: bandwidth and latency must be finite and at least 0.")
-        if found and made[0] <= found[-1][0]:
-            raise UsageError(f"{path}, line {line}: the time {made[0]:g} does not come after {found[-1][0]:g}; sort the rows.")
-        found.append(made)
-    times = [t - found[0][0] for t, _, _ in found]
-    steps = sorted(b - a for a, b in pairwise(times))
-    period = times[-1] + (steps[len(steps) // 2] if steps else 1.0)
-    return Trace(tuple(times), tuple(b for _, b, _ in found), tuple(v for _, _, v in found), period)
+        time, rate = float(row[TIME]), float(row[BANDWIDTH])
+        waits, until = (float(row[name]) if name in row else missing for name, missing in ((LATENCY, wait), (UNTIL, math.inf)))
+    except (TypeError, ValueError):
+        raise UsageError(f"{path}, line {line}: time, bandwidth and latency must be numbers.") from None
+    if not (math.isfinite(time) and math.isfinite(rate) and math.isfinite(waits)) or min(rate, waits) < 0 or math.isnan(until):
+        raise UsageError(f"{path}, line {line}: bandwidth and latency must be finite and at least 0.")
+    return time, rate, waits, until if UNTIL in row else None
+
+
+def write_trace(path: str | Path, trace: Trace) -> None:
+    """A CSV file that :func:`read_trace` reads as the same trace (fractions become floats)."""
+    ends = (*trace.times[1:], trace.period)
+    rows = [[repr(float(v)) for v in row] for row in zip(trace.times, ends, trace.bandwidth, trace.latency, strict=True)]
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        csv.writer(file, lineterminator="\n").writerows([[TIME, UNTIL, BANDWIDTH, LATENCY], *rows])
+
+
+def generate(spec: str) -> Trace:
+    """A trace by a text: ``periodic(high=.., low=.., period=..)``, ``markov(levels=..|.., stay=.., length=..)``,
+    ``measured_like(mean=.., spread=.., memory=.., length=..)``, or ``measured_like(FILE, length=.., block=..)``, a file resampled.
+
+    Errors: UsageError for an unknown name or parameter and for one that is missing.
+
+    >>> generate("periodic(high=2Mbit/s, low=1Mbit/s, period=4s)").mean_bandwidth
+    1500000.0
+    """
+    from inspect import Parameter, signature
+
+    from verify_rates.solvers.compressors import split_spec
+
+    name, given, named = split_spec(spec, "trace")
+    makers: dict[str, Callable[..., Trace]] = {"periodic": periodic, "markov": markov, "measured_like": measured_like}
+    if name not in makers:
+        raise nearest(name, makers, "kind of trace")
+    start: list[Any] = []
+    make = makers[name]
+    if given:
+        if name != "measured_like" or len(given) > 1:
+            raise UsageError(
+                f"{given[0]!r} in {spec!r} is not of the form key=value, as in periodic(high=2Mbit/s, low=1Mbit/s, period=4s)."
+            )
+        make, start = resampled, [read_trace(given[0])]
+    known = dict(list(signature(make).parameters.items())[len(start) :])
+    for key in named:
+        if key not in known:
+            raise nearest(key, known, f"parameter of {name}")
+    lacking = [k for k, v in known.items() if v.default is Parameter.empty and k not in named]
+    if lacking:
+        raise UsageError(f"{name} needs {', '.join(lacking)}.")
+    return make(*start, **{key: _parameter(make, key, text) for key, text in named.items()})
+
+
+def _parameter(make: Callable[..., Trace], key: str, text: str) -> Any:
+    """Levels are a list, counts and shares are numbers; the rest is text with its unit."""
+    kind = {"seed": int, "share": float, "spread": float, **({} if make is resampled else {"length": int})}.get(key)
+    if key == "levels":
+        return text.split("|")
+    try:
+        return kind(text) if kind else text
+    except ValueError:
+        raise UsageError(f"{key} must be a {'whole number' if kind is int else 'number'}, not {text!r}.") from None
 
 
 @dataclass
@@ -257,3 +450,52 @@ def along(
         world.step = t
         s = method.state(*map(world.settle, method.step(s, world, h, t)))
     return world.events
+
+
+@dataclass(frozen=True)
+class AlongTrace:
+    """The first steps of a method along a trace.
+
+    Attributes
+    ----------
+    seconds : when the last result is there.
+    seconds_per_step : that, over the steps; the filling of the pipeline counts.
+    at_mean : steady seconds per step on a link that keeps the trace's mean bandwidth and mean latency.
+    events : as of :func:`along`.
+    """
+
+    method: str
+    steps: int
+    seconds: float
+    seconds_per_step: float
+    at_mean: float
+    events: tuple[Event, ...] = field(repr=False)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data, the events with named columns."""
+        names = ("method", "steps", "seconds", "seconds_per_step", "at_mean")
+        return {name: getattr(self, name) for name in names} | {"events": [e._asdict() for e in self.events]}
+
+    def to_chrome(self, path: str | Path) -> None:
+        """Write the events as Chrome trace JSON for Perfetto (compressed for ``.gz``)."""
+        from verify_rates.theory.timeline.chrome import write
+
+        write(path, self.events, about={"method": self.method})
+
+    def __str__(self) -> str:
+        pace = f"{self.steps} steps in {self.seconds:.6g} s, {self.seconds_per_step:.6g} s per step"
+        return f"{self.method}: {pace} (at the mean bandwidth and latency: {self.at_mean:.6g} s)"
+
+
+def run_along(method: str | Method, hyper: Any, trace: Trace, *, steps: int, **given: Any) -> AlongTrace:
+    """:func:`along` with its time, beside the steady state at the trace's mean; arguments as there.
+
+    >>> run_along("gd", {}, Trace((0, 1), (8, 0), (0, 0), 2), steps=4, compute=0.0, size=1.0).seconds
+    7.0
+    """
+    from verify_rates.theory.timeline import timeline
+
+    events = along(method, hyper, trace, steps=steps, **given)
+    mean = timeline(method, hyper, latency=trace.mean_latency, bandwidth=trace.mean_bandwidth, steps=1, **given)
+    seconds = float(max(e.arrives for e in events))
+    return AlongTrace(mean.method, steps, seconds, seconds / steps, mean.seconds_per_step, tuple(events))

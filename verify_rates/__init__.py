@@ -27,6 +27,7 @@ _PUBLIC = {
     "certify": "verify_rates.proofs_check.certificates",
     "plan": "verify_rates.theory.planner",
     **dict.fromkeys(("fit", "read_links", "read_model", "read_profile"), "verify_rates.theory.measured"),
+    **dict.fromkeys(("read_trace", "write_trace", "run_along"), "verify_rates.theory.networks"),
     "contraction": "verify_rates.theory.contraction",
     "potential": "verify_rates.theory.potentials",
     "ef21_groups": "verify_rates.theory.groups",
