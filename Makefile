@@ -9,7 +9,7 @@ PYTHON ?= $(shell for p in python3.13 python3.12 python3.11 python3 python; do \
 FOLDERS := solvers problems theory proofs_check
 PROCESSES ?= 2
 
-.PHONY: verify test test-all lint types imports links notebooks notebooks-check figures figures-check clean
+.PHONY: verify test test-all lint types imports links notebooks notebooks-check figures figures-check docs docs-check clean
 
 verify: $(VENV)/.installed
 	$(BIN)/verify-rates check --suite quick
@@ -49,6 +49,13 @@ figures: $(VENV)/.installed
 
 figures-check: $(VENV)/.installed
 	$(BIN)/verify-rates figures --out docs/figures --only error-feedback --check
+
+# A page a paper and their index, from the record and the kept results of its checks; the check compares texts and data.
+docs: $(VENV)/.installed
+	$(BIN)/verify-rates docs --out docs/papers --index docs/README.md
+
+docs-check: $(VENV)/.installed
+	$(BIN)/verify-rates docs --out docs/papers --index docs/README.md --check
 
 $(VENV)/bin/python:
 	@test -n "$(PYTHON)" || { echo "verify-rates needs Python 3.11 or newer; name it with make PYTHON=..." >&2; exit 2; }

@@ -43,6 +43,7 @@ _PUBLIC = {
     "catalogue": "verify_rates.listing",
     "show": "verify_rates.listing",
     "figures": "verify_rates.figure_files",
+    "write_pages": "verify_rates.pages",
     "get_problem": "verify_rates.problems",
     "make_problem": "verify_rates.problems.custom",
     "check_constants": "verify_rates.problems.checks",

@@ -918,6 +918,35 @@ def figures(out, only, venue, check, as_json):
     return 1 if any(m.difference for m in made) else 0
 
 
+# --- pages ------------------------------------------------------------------------------------------------------------
+
+
+@main.command()
+@click.option("--out", required=True, metavar="DIR", help="Folder for the pages (Markdown), their figures (PNG) and data (JSON).")
+@click.option("--index", metavar="FILE", help="Also the index over all pages, as this file.")
+@click.option("--only", multiple=True, metavar="PAPER", help="A paper as in 'list --kind papers'; may be repeated (default: all).")
+@click.option("--check", is_flag=True, help="Write nothing; compare texts and data with what is stored.")
+@click.option("--suite", type=click.Choice(["quick", "full"]), default="quick", show_default=True, help="How much the claims are checked.")
+@click.option("--jobs", type=COUNT, help="Processes at once (default: all processors).")
+@AS_JSON
+def docs(out, index, only, check, suite, jobs, as_json):
+    """Write a page for every paper: its methods, claims, verdicts and witnesses; for example: docs --out pages --only gtopk.
+
+    Kept results of checks are taken.  With --check, exits with 1 when a page differs from the stored one, and names it.
+    """
+    from verify_rates.pages import write_pages
+
+    options = {"only": only or None, "index": index, "check": check, "suite": suite, "jobs": jobs}
+    made = write_pages(out, **options, progress=lambda name: say(f"{name} ..."))
+    if as_json:
+        _print_json([{"name": m.name, "files": [str(f) for f in m.files], "difference": m.difference} for m in made])
+    else:
+        for m in made:
+            told = f"differs: {m.difference}" if m.difference else ", ".join(map(str, m.files)) or "as stored"
+            click.echo(f"{m.name}: {told}")
+    return 1 if any(m.difference for m in made) else 0
+
+
 # --- doctor -----------------------------------------------------------------------------------------------------------
 
 

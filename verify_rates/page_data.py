@@ -1,0 +1,195 @@
+"""The data of a page's figure: every check of its claims, and one curve where they offer one."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from verify_rates.page_words import number, prose
+from verify_rates.solvers.method import UsageError, get_method
+from verify_rates.theory.claims import Claim
+from verify_rates.theory.evidence import IDENTITY_RTOL
+from verify_rates.verdicts import Check, Result, Verdict, outcome
+
+Data = dict[str, Any]
+
+KEPT = 9  # significant digits of the stored data
+SOLVED = (1, 2, 3, 4, 5, 6)  # steps at which the worst case of a curve is solved
+SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the steps of a run at which its curve is measured
+LONGEST, SEEDS = 300, 8  # steps and seeds of a curve by runs
+FEW_LINES = 4
+LEAST_POINTS = 3
+
+
+def data_of(about: Sequence[Claim], results: Mapping[str, Result]) -> Data:
+    """What the figure of these claims shows, as plain data.
+
+    ``claims``: per claim its verdict and, of every check, the kind, the measured value, the bound and the ratio of both.  ``curve``:
+    bound and measured values against steps or a parameter, or None.
+    """
+    return {"claims": {c.id: _evidence(results[c.id]) for c in about}, "curve": _curve(about, results)}
+
+
+def _short(value: float | None) -> float | str | None:
+    if value is None or math.isnan(value):
+        return None
+    return float(f"{value:.{KEPT}g}") if math.isfinite(value) else ("inf" if value > 0 else "-inf")
+
+
+def _evidence(result: Result) -> Data:
+    used = [c for c in result.checks if c.status == "ok"]
+    return {"verdict": result.verdict.value, "checks": [_point(c) for c in used]}
+
+
+def _point(c: Check) -> Data:
+    ratio = None
+    if c.bound is not None and c.bound > 0 and c.bound != IDENTITY_RTOL and math.isfinite(c.lower):
+        ratio = c.lower / c.bound if c.relation != ">=" else (c.bound / c.lower if c.lower > 0 else math.inf)
+    by = c.kind if c.kind in ("moments", "runs", "search") else ("exact" if c.proves else "computed")
+    by = "worst case" if "worst case" in c.kind else by
+    counted = re.match(r"\d+ of (\d+) cases", c.message)
+    numbers = {"measured": _short(c.lower), "bound": _short(c.bound), "ratio": _short(ratio)}
+    return {"by": by, **numbers, "refutes": outcome(c) is Verdict.REFUTED, **({"cases": int(counted[1])} if counted else {})}
+
+
+# --- the curve ------------------------------------------------------------------------------------------------------------
+
+
+def _curve(about: Sequence[Claim], results: Mapping[str, Result]) -> Data | None:
+    """The first that there is: worst cases of a tight bound, runs of a bound, a series of the checks over one parameter."""
+    sound = [c for c in about if c.expect == "holds" and not c.not_checkable]
+    bounds = [c for c in sound if c.bound and c.relation == "<="]
+    for c in sorted(bounds, key=lambda c: not c.setting.compressor):
+        if c.tight and c.grid and not c.partial and (found := _solved(c)):
+            return found
+    for c in bounds:
+        if c.runs and (found := _run(c)):
+            return found
+    return _series(sound, results)
+
+
+def _solved(claim: Claim) -> Data | None:
+    from verify_rates.exact import check_worst_case
+
+    point = next((p for p in claim.grid if p.get("N", 0) > 1), claim.grid[0])
+    return _lines(claim, "steps N", [(N, {"worst case": check_worst_case(claim, {**point, "N": N})}) for N in SOLVED], _told(claim, point))
+
+
+def _run(claim: Claim) -> Data | None:
+    """Runs at the claim's point with the most steps, and their exact expectation where it is known."""
+    from verify_rates.runs import check_moments, check_run
+
+    point = max(claim.runs, key=lambda p: min(p["N"], LONGEST))
+    rounds = int(get_method(claim.method).rounds(get_method(claim.method).hypers(**_hyper(claim, point))))
+    last = min(int(point["N"]), LONGEST) // rounds
+    steps = sorted({max(1, round(last * share)) * rounds for share in SHARES})
+    rows = []
+    for N in steps:
+        at = {**point, "N": N}
+        try:
+            found = {"runs": check_run(claim, at, seed=0, trials=SEEDS), "exact expectation": check_moments(claim, at, seed=0)}
+        except UsageError:  # the bound divides by zero at so few steps
+            continue
+        rows.append((N, {k: v for k, v in found.items() if v is not None}))
+    return _lines(claim, "steps N", rows, _told(claim, point))
+
+
+def _hyper(claim: Claim, point: Mapping[str, Any]) -> dict[str, Any]:
+    fields = get_method(claim.method).hyper._fields
+    return {f: point.get(f, 1) for f in fields if f in point or f not in get_method(claim.method).hyper._field_defaults}
+
+
+def _told(claim: Claim, point: Mapping[str, Any]) -> str:
+    """Where a curve is taken."""
+    problem = dict(point.get("problem", {}))
+    name = str(problem.pop("name", "")).replace("_", " ")
+    rest = {k: v for k, v in {**problem, **point}.items() if k not in ("problem", "N") and v is not None}
+    numbers = ", ".join(f"{k} = {number(v)}" if isinstance(v, (int, float)) else f"{k} = {v}" for k, v in rest.items())
+    return f"{name} with {numbers}" if name else numbers
+
+
+def _lines(claim: Claim, over: str, rows: Sequence[tuple[Any, Mapping[str, Check]]], where: str) -> Data | None:
+    """A curve of one line: the bound, and measured values by their kind."""
+    good = [(x, {k: c for k, c in found.items() if c.status == "ok" and c.bound is not None}) for x, found in rows]
+    good = [(x, found) for x, found in good if found]
+    if len(good) < LEAST_POINTS:
+        return None
+    kinds = list(dict.fromkeys(k for _, found in good for k in found))
+    bound = [_short(next(iter(found.values())).bound) for _, found in good]
+    measured = {k: [_short(found[k].lower) if k in found else None for _, found in good] for k in kinds}
+    line = {"label": "", "x": [x for x, _ in good], "bound": bound, "measured": measured}
+    return {"claim": claim.id, "over": over, "of": _quantity(claim), "where": where, "lines": [line]}
+
+
+_QUANTITIES = {"grad_norm": "squared gradient norm", "function_gap": "function gap", "distance": "squared distance"}
+_TAKEN = {"mean": "mean over the steps", "best": "best step", "average_iterate": "average iterate"}
+
+
+def _quantity(claim: Claim) -> str:
+    """What a bound is about, as the label of an axis."""
+    name = claim.measure if isinstance(claim.measure, str) else claim.measure.__name__
+    said = _QUANTITIES.get(name, name.replace("_", " "))
+    return f"{said}, {_TAKEN[claim.take]}" if claim.take in _TAKEN else said
+
+
+def _series(claims: Sequence[Claim], results: Mapping[str, Result]) -> Data | None:
+    """The longest series of checks in which one parameter changes the bound and nothing else changes."""
+    best: tuple[int, Data] | None = None
+    for c in claims:
+        checks = [k for k in results[c.id].checks if k.status == "ok" and k.bound and math.isfinite(k.bound) and math.isfinite(k.lower)]
+        for name in [k for k in (c.grid[0] if c.grid else {}) if k not in ("seed", "said")]:
+            found = _over(c, name, checks)
+            if found and (best is None or _size(found) >= best[0]):
+                best = _size(found), found
+    return best[1] if best else None
+
+
+def _size(found: Data) -> int:
+    return min(len(line["x"]) for line in found["lines"])
+
+
+def _over(claim: Claim, name: str, checks: Sequence[Check]) -> Data | None:
+    groups: dict[str, list[tuple[float, Check]]] = {}
+    for check in checks:
+        rest = dict(check.parameters)
+        x = rest.pop(name, None)
+        if isinstance(x, bool) or not isinstance(x, (int, float)):
+            return None
+        label = ", ".join(f"{k} = {v}" for k, v in rest.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and k != "seed")
+        groups.setdefault(json.dumps(rest, sort_keys=True, default=str) + "|" + label, []).append((x, check))
+    lines = []
+    for key, points in groups.items():
+        points.sort(key=lambda p: p[0])
+        xs, found = [x for x, _ in points], [c for _, c in points]
+        if len(set(xs)) < LEAST_POINTS or len(set(xs)) < len(xs) or len({c.bound for c in found}) < LEAST_POINTS:
+            continue
+        label = key.rpartition("|")[2] if len(groups) > 1 else ""
+        kind = "exact value" if all(c.proves for c in found) else "computed"
+        measured = {kind: [_short(c.lower) for c in found]}
+        lines.append({"label": label, "x": xs, "bound": [_short(c.bound) for c in found], "measured": measured})
+    if not lines or len({line["label"] for line in lines}) < len(lines):
+        return None
+    chosen = [lines[round(i * (len(lines) - 1) / (FEW_LINES - 1))] for i in range(FEW_LINES)] if len(lines) > FEW_LINES else lines
+    return {"claim": claim.id, "over": name, "of": "", "where": "", "lines": chosen}
+
+
+def caption(data: Data, about: Sequence[Claim]) -> str:
+    """What the figure shows, in a few sentences."""
+    curve = data["curve"]
+    told = (
+        "Every check of the claims: the measured value over the bound (1: they are equal; red: it refutes the claim; what lies beyond the"
+        " axis is drawn at its end)."
+    )
+    if curve is None:
+        return told
+    kinds = list(dict.fromkeys(k for line in curve["lines"] for k in line["measured"]))
+    words = {"worst case": "exact worst case", "runs": f"mean of up to {SEEDS} runs"}
+    shown = " and ".join(words.get(k, k) for k in kinds)
+    over = "the number of steps" if curve["over"] == "steps N" else prose(curve["over"])
+    where = f" ({prose(curve['where'])})" if curve["where"] else ""
+    statement = next(c.statement for c in about if c.id == curve["claim"]).rstrip(".")
+    left = f"Left: the bound of `{curve['claim']}` (*{prose(statement)}*; line) and the {shown} (marks) against {over}{where}."
+    return f"{left} Right: {told[0].lower()}{told[1:]}"
