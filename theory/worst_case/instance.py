@@ -178,7 +178,8 @@ class ReplayWorld(World):
         self.script: tuple[bool, ...] = ()
         self.tosses: list[Any] = []
         self.sent = self.drawn = 0
-        self.drawing, self.chosen = False, None
+        self.drawing = False
+        self.chosen: list[int] | None = None
         self.points = [{"x": self.array(p["x"]), "g": self.array(p["g"]), "f": p["f"]} for p in instance.points]
         self.answers = [{k: self.array(a[k]) for k in ("v", "m")} | {"shared": a.get("shared", False)} for a in instance.answers]
         self.draws = [self.array(z) for z in instance.draws]

@@ -17,6 +17,7 @@ import numpy as np
 
 from verify_rates.theory.worst_case.algebra import Form, Vec, sqnorm
 from verify_rates.theory.worst_case.algebra import inner as inner_product
+from verify_rates.theory.worst_case.apart import ApartWorld
 from verify_rates.theory.worst_case.world import Answer, PepWorld, Setting
 
 ONE_STEP = "at a random point it has no finite description; ask for one step (steps=1) of squared distances, energies and gaps"
@@ -185,4 +186,6 @@ class RandomWorld(PepWorld):
 
 def world_of(setting: Setting, **given: Any) -> PepWorld:
     """The world that a setting needs."""
+    if setting.apart:
+        return ApartWorld(setting, **given)
     return (RandomWorld if setting.omega is not None or setting.sigma2 or setting.sampled else PepWorld)(setting, **given)

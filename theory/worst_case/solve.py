@@ -20,6 +20,7 @@ from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.words import Kind, Unsupported
 from verify_rates.theory.worst_case.algebra import Form, exact, is_fraction
+from verify_rates.theory.worst_case.apart import exact_matrix
 from verify_rates.theory.worst_case.assemble import Conic, assemble, rescaled, triangle, turned
 from verify_rates.theory.worst_case.backends import Raw, solve_conic, version
 from verify_rates.theory.worst_case.bounds import SINGULAR, Bound, Dual, blended, grams, lower, upper
@@ -79,6 +80,7 @@ def worst_case(
     objective: Sequence[str] | None = None,
     sigma2: Any = 0.0,
     sampled: int | None = None,
+    apart: bool = False,
 ) -> WorstCase:
     """The largest value of a measure after ``steps`` steps, over all problems of a class, dimensions, starts and compressors.
 
@@ -106,7 +108,8 @@ def worst_case(
     n : "any" (every n >= 2 at once), 1, or a number.
     compressor : ``{"delta": ...}``, ``{"Delta2": ...}``, ``{"omega": ...}`` (unbiased, ``E||C(v)-v||^2 <= omega ||v||^2``), or a
         compressor or its name: then its class in dimension ``d``, which is only more than that compressor can do.
-    mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology or its name (with n workers).
+    mixing : a bound lam on the absolute eigenvalues on deviations, a pair (lmin, lmax), or a topology or its name (with n workers): an
+        upper bound over all matrices with such a spectrum; or the matrix itself, n by n, which is taken exactly.
     zeta2_star : ``mean_i ||grad f_i(x*)||^2`` at most; 0: a common minimiser; None: arbitrary.
     initial, initial_value : a measure of the first state that is at most ``initial_value``; "gap_to_last" for ``f(x_0) - f(x_N)``
         (:class:`Fall` of any other measure);
@@ -120,6 +123,7 @@ def worst_case(
     sigma2 : ``E||noise||^2`` of every worker's gradient in the step, at most; measures read exact gradients.
     sampled : so many of the workers take part in the step, drawn without replacement: ``mean`` is the average over these (1: a finite
         sum, of which one function is drawn).
+    apart : keep n workers apart, as n functions with their own vectors: the size grows with n, and a topology's own matrix is taken.
 
     Errors
     ------
@@ -141,7 +145,7 @@ def worst_case(
     method = get_method(method)
     values = exact_hypers(method, hyper)
     setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star, objective, random=True)
-    setting = _with_chance(setting, method, sigma2, sampled)
+    setting = _kept_apart(_with_chance(setting, method, sigma2, sampled), mixing, apart)
     steps = _whole(steps, "steps", 1)
     for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
         if value not in known:
@@ -634,6 +638,32 @@ def _named(name: str, value: Any) -> Fraction:
         raise UsageError(f"{name} must be a finite number, not {value!r}.") from None
 
 
+def _kept_apart(setting: Setting, mixing: Any, apart: bool) -> Setting:
+    """The same with workers kept apart, where asked for or where a matrix is given."""
+    matrix = np.ndim(mixing) == 2
+    if not (apart or matrix):
+        return setting
+    if setting.n in (None, 1):
+        raise UsageError("workers are kept apart where there are several; give their number n.")
+    if (
+        setting.others
+        or setting.functions.linear
+        or setting.functions.at_minimiser
+        or setting.omega is not None
+        or setting.sigma2
+        or setting.sampled
+    ):
+        raise Unsupported("the worst case of workers kept apart: they have one class of functions each, and nothing random of their own")
+    known = matrix or hasattr(mixing, "W")
+    if mixing is not None and not known:
+        if not isinstance(mixing, str):
+            raise UsageError("workers kept apart mix by a matrix; give it, or a topology.")
+        from verify_rates.solvers.topologies import get_topology
+
+        mixing = get_topology(mixing, setting.n)
+    return dataclasses.replace(setting, apart=True, W=None if mixing is None else exact_matrix(mixing, setting.n))
+
+
 def _compressor(compressor: Any, d: int | None) -> tuple[Fraction | None, Fraction | None, Fraction | None]:
     """delta, Delta2 and omega, each None where it is not given."""
     if compressor is None:
@@ -673,6 +703,10 @@ def _spectrum(mixing: Any, n: int | None) -> tuple[tuple[Fraction, Fraction] | N
         from verify_rates.solvers.topologies import get_topology
 
         mixing = get_topology(mixing, n)
+    if np.ndim(mixing) == 2:
+        values = np.linalg.eigvalsh(np.array([[float(c) for c in row] for row in exact_matrix(mixing, n)]))
+        low, high = np.clip([values[0], values[-2:][0]], -1.0, 1.0)
+        return (exact(low), exact(high)), len(values)
     if hasattr(mixing, "spectrum"):
         if n not in (None, mixing.n):
             raise UsageError(f"n = {n} workers do not fit a topology of {mixing.n}.")
@@ -728,7 +762,7 @@ def _statement(
         "mu": float(setting.mu),
         "n": "any" if setting.n is None else setting.n,
         "compressor": compressor or None,
-        "mixing": None if setting.mixing is None else [float(v) for v in setting.mixing],
+        "mixing": _plain(setting.W or setting.mixing),
         "zeta2_star": None if setting.zeta2_star is None else float(setting.zeta2_star),
         "initial": _plain(initial),
         "initial_value": float(value),
@@ -760,10 +794,12 @@ def _plain(value: Any) -> Any:
         return getattr(value, "__name__", "callable")
     if isinstance(value, (str, int)):
         return value
-    return float(value)
+    return None if value is None else float(value)
 
 
 def _reason(setting: Setting, world: PepWorld) -> str:
+    if setting.apart:
+        return f"n = {setting.n} workers kept apart; conditions necessary and sufficient by {setting.functions.source}"
     if len(world.parts) > 1:
         sources = dict.fromkeys(part.setting.functions.source for part in world.parts.values())
         return f"conditions necessary and sufficient by {', '.join(sources)}"

@@ -37,6 +37,8 @@ class Setting:
     omega: Fraction | None = None  # E C(v) = v and E||C(v)-v||^2 <= omega ||v||^2, workers independent
     sigma2: Fraction = Fraction(0)  # E||noise of a worker's gradient||^2 at most, workers independent
     sampled: int | None = None  # workers whose vectors a mean takes, drawn in every step; None: all
+    apart: bool = False  # every worker has its own vectors
+    W: tuple[tuple[Fraction, ...], ...] | None = None  # the mixing matrix, where workers are kept apart
 
     @property
     def minimiser(self) -> bool:
@@ -487,12 +489,20 @@ class PepWorld(World):
 
     # --- start -------------------------------------------------------------------------------------------------------
 
+    def unknown(self, unit: float, shared: bool) -> Any:
+        """An arbitrary value of a field."""
+        return self.basis(unit, shared)
+
+    def nothing(self, shared: bool) -> Any:
+        """Zero."""
+        return Vec(shared=shared)
+
     def start(self, method: Any, hyper: Any, x0: Vec | None = None) -> Any:
         """The first state as a run starts: iterates at one point (arbitrary unless given), everything else zero."""
         tau = int(getattr(hyper, "tau", 0))
 
         def zeros(kind: Kind) -> Any:
-            zero = Vec(shared=kind in (Kind.SHARED, Kind.SHARED_QUEUE))
+            zero = self.nothing(kind in (Kind.SHARED, Kind.SHARED_QUEUE))
             return (zero,) * tau if kind.is_queue else zero
 
         return method.initial(self, self.basis(1.0) + self.minimiser if x0 is None else x0, zeros)
@@ -504,8 +514,8 @@ class PepWorld(World):
         def arbitrary(name: str, kind: Kind) -> Any:
             shared = kind in (Kind.SHARED, Kind.SHARED_QUEUE)
             if kind.is_queue:
-                return tuple(self.basis(units[name], shared) for _ in range(tau))
-            v = self.basis(units[name], shared)
+                return tuple(self.unknown(units[name], shared) for _ in range(tau))
+            v = self.unknown(units[name], shared)
             if name not in method.start:
                 return v
             v = v + (origin[0] if shared else self.spread(origin[0]))
