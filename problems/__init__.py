@@ -7,7 +7,7 @@ import inspect
 import pkgutil
 from typing import Any
 
-_COMPILED = {"kernels", "custom_kernels"}  # imported by ``compiled()`` alone, because Numba takes a second
+_COMPILED = {"kernels", "custom_kernels", "nonconvex_kernels"}  # imported by ``compiled()`` alone, because Numba takes a second
 
 
 def problems() -> dict[str, Any]:

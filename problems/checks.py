@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from verify_rates.problems.local import LocallySmooth, on_ball
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.own import repeats, shown
 
@@ -22,6 +23,8 @@ CLIMB = tuple(np.repeat((3.0, 1.0, 0.3, 0.1, 0.03), 6))  # steps of the search f
 POWER_STEPS = 40  # towards the direction of largest or smallest curvature
 RTOL = 1e-9  # rounding: gradients carry about 1e-14 of their size, divided by the segment and the curvature's share of it
 DIFFERENCE_RTOL = 1e-5  # central differences of the value: truncation (h^2) and rounding (u/h) balance at h = 1e-5
+RATIOS = 1000  # evaluations of the ratio that mu_pl bounds, a point
+BALLS = (0.5, 2.0)  # radii of the balls around 0 on which local constants are compared
 SIGMAS = 6.0  # standard errors of a sampled mean; a correct declaration fails with probability 1e-9 a check
 
 
@@ -51,8 +54,9 @@ def check_constants(problem: Any, rng: np.random.Generator | None = None, points
     """Random and adversarial spot checks of a problem's gradients and of all its declared constants.
 
     Gradients are compared with differences of the value; ``L``, ``mu``, ``L_max``, ``mu_min`` with the ratios along segments in the
-    direction of largest and smallest curvature (power iteration on differences of gradients); ``f_star`` with values along gradient
-    descent; ``x_star`` with its gradient and value; ``sigma2`` with sampled noise (and its mean with 0); ``zeta2`` at the points.
+    direction of largest and smallest curvature (power iteration on differences of gradients), and on balls where they are local
+    (:func:`verify_rates.problems.local.on_ball`); ``f_star`` with values along gradient descent; ``x_star`` with its gradient and value;
+    ``mu_pl`` with the ratio it bounds; ``sigma2`` with sampled noise (and its mean with 0); ``zeta2`` at the points.
 
     Parameters
     ----------
@@ -78,7 +82,7 @@ def check_constants(problem: Any, rng: np.random.Generator | None = None, points
     _shapes(problem)
     where = list(_points(problem, rng, points))
     found = [f for f in _orderings(problem.constants) if f]
-    for check in (_gradients, _curvature, _minimum, _spread, _noise):
+    for check in (_gradients, _curvature, _on_balls, _minimum, _slope, _spread, _noise):
         found += [f for f in check(problem, where, rng, draws) if f]
     return _worst(found)
 
@@ -102,6 +106,13 @@ def _below(what: str, declared: float, measured: float, tol: float, at: np.ndarr
     if not measured < declared - tol:
         return None
     return Finding(what, declared, measured, f"{what} is declared as {declared:.10g}, but at most {measured:.10g} was measured.", at)
+
+
+def _exceeds_ratio(mu_pl: float, ratio: float, at: np.ndarray) -> Finding | None:
+    if not ratio < mu_pl * (1 - RTOL):
+        return None
+    told = f"mu_pl is declared as {mu_pl:.10g}, but ||grad f||^2 / (2 (f - f*)) is at most {ratio:.10g} somewhere."
+    return Finding("mu_pl", mu_pl, ratio, told, at)
 
 
 def _shapes(problem: Any) -> None:
@@ -149,7 +160,8 @@ def _gradients(problem: Any, where: list[np.ndarray], rng: np.random.Generator, 
         high, low = problem.value(x + h * v), problem.value(x - h * v)
         slope, difference = float(problem.grads(x).mean(axis=0) @ v), (high - low) / (2 * h)
         rounding = 16 * 2.0**-53 * problem.d * (abs(high) + abs(low)) / h
-        size = float(np.linalg.norm(problem.grads(x).mean(axis=0))) + h * min(abs(problem.constants.L), 1e300)
+        L = on_ball(problem, float(np.linalg.norm(x)) + h).L
+        size = float(np.linalg.norm(problem.grads(x).mean(axis=0))) + h * min(abs(L), 1e300)
         if not abs(slope - difference) <= DIFFERENCE_RTOL * size + rounding:
             told = f"the gradient along a direction is {slope:.8g}, but the value's slope is {difference:.8g}."
             yield Finding("grads", difference, slope, told, x)
@@ -166,8 +178,29 @@ def _curvature(problem: Any, where: list[np.ndarray], rng: np.random.Generator, 
         yield from _extremes("L_max", "mu_min", c.L_max, c.mu_min, problem.grads, np.tile(x, (problem.n, 1)), rng)
 
 
-def _extremes(high: str, low: str, L: float, mu: float, grads: Any, X: np.ndarray, rng: np.random.Generator) -> Iterator[Finding | None]:
-    """Per row the largest ratio, then the smallest curvature, over segments from points that climb towards it."""
+def _on_balls(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    """The constants of balls around 0, at points that stay inside."""
+    if not isinstance(problem, LocallySmooth):
+        return
+
+    def mean(X: np.ndarray) -> np.ndarray:
+        return problem.grads(X[0]).mean(axis=0)[None, :]
+
+    for radius in BALLS:
+        c, inside = on_ball(problem, radius), radius - 2 * SEGMENT * (1 + radius)
+
+        def kept(X: np.ndarray, inside: float = inside) -> np.ndarray:
+            return X * np.minimum(1.0, inside / np.maximum(np.linalg.norm(X, axis=1, keepdims=True), 1e-300))
+
+        x = kept(rng.standard_normal((1, problem.d)))
+        yield from _extremes("L", "mu", c.L, c.mu, mean, x, rng, kept)
+        yield from _extremes("L_max", "mu_min", c.L_max, c.mu_min, problem.grads, np.tile(x, (problem.n, 1)), rng, kept)
+
+
+def _extremes(
+    high: str, low: str, L: float, mu: float, grads: Any, X: np.ndarray, rng: np.random.Generator, kept: Any = lambda X: X
+) -> Iterator[Finding | None]:
+    """Per row the largest ratio, then the smallest curvature, over segments from points that climb towards it, kept in a region."""
     h = SEGMENT * (1 + float(np.linalg.norm(X[0])))
 
     def slopes(X: np.ndarray, V: np.ndarray) -> np.ndarray:
@@ -181,12 +214,12 @@ def _extremes(high: str, low: str, L: float, mu: float, grads: Any, X: np.ndarra
 
     rounding = 64 * 2.0**-53 * (1 + float(np.abs(grads(X)).max())) * math.sqrt(X.shape[1]) / h
     V = _iterate(lambda V: slopes(X, V), rng, X.shape)
-    Y = _climb(lambda Y: ratios(Y, V), X, rng)
+    Y = _climb(lambda Y: ratios(Y, V), X, rng, kept)
     found = ratios(Y, _iterate(lambda V: slopes(Y, V), rng, X.shape))
     ratio = float(found.max())
     yield _exceeds(high, L, ratio, RTOL * abs(ratio) + rounding, Y[int(found.argmax())])
     V = _iterate(lambda V: ratio * V - slopes(X, V), rng, X.shape)
-    Y = _climb(lambda Y: -curvatures(Y, V), X, rng)
+    Y = _climb(lambda Y: -curvatures(Y, V), X, rng, kept)
     found = curvatures(Y, _iterate(lambda V: ratio * V - slopes(Y, V), rng, X.shape))
     yield _below(low, mu, float(found.min()), RTOL * ratio + rounding, Y[int(found.argmin())])
 
@@ -199,11 +232,11 @@ def _iterate(product: Any, rng: np.random.Generator, shape: tuple[int, ...]) -> 
     return V
 
 
-def _climb(height: Any, X: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+def _climb(height: Any, X: np.ndarray, rng: np.random.Generator, kept: Any = lambda X: X) -> np.ndarray:
     """Random search with shrinking steps for a point of larger height, per row."""
     best = height(X)
     for scale in CLIMB:
-        Y = X + scale * rng.standard_normal(X.shape)
+        Y = kept(X + scale * rng.standard_normal(X.shape))
         now = height(Y)
         X = np.where((now > best)[:, None], Y, X)
         best = np.maximum(now, best)
@@ -228,11 +261,30 @@ def _minimum(problem: Any, where: list[np.ndarray], rng: np.random.Generator, dr
             yield Finding("x_star", 0.0, residual, f"x_star must be a minimiser, but the gradient there has norm {residual:.6g}.", c.x_star)
         elif not value <= high + RTOL * (1 + abs(value)):
             yield Finding("f_star", high, value, f"f_star is declared as at most {high:.10g}, but f(x_star) = {value:.10g}.", c.x_star)
-    step = 1 / c.L if 0 < c.L < math.inf else 1e-3
     for x in where:
+        L = on_ball(problem, 1 + 2 * float(np.linalg.norm(x))).L
+        step = 1 / L if 0 < L < math.inf else 1e-3
         for _ in range(50):
             yield _below("f_star", low, problem.value(x), RTOL * (1 + abs(low)) if math.isfinite(low) else 0.0, x)
             x = x - step * problem.grads(x).mean(axis=0)
+
+
+def _slope(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:
+    """The Polyak-Lojasiewicz inequality, at points from which line searches led to its smallest ratio."""
+    from scipy.optimize import minimize
+
+    c = problem.constants
+    if c.mu_pl is None or not math.isfinite(c.f_star[1]):
+        return
+
+    def ratio(x: np.ndarray) -> float:
+        gap = problem.value(x) - c.f_star[1]
+        return float(np.sum(problem.grads(x).mean(axis=0) ** 2)) / (2 * gap) if gap > 1e-6 * (1 + abs(c.f_star[1])) else 1e300
+
+    for x in where:
+        start = x + rng.standard_normal(problem.d)  # x* itself has no ratio
+        y = minimize(ratio, start, method="Powell", options={"maxfev": RATIOS}).x
+        yield _exceeds_ratio(c.mu_pl, ratio(y), y)
 
 
 def _spread(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draws: int) -> Iterator[Finding | None]:

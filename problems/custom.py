@@ -226,7 +226,7 @@ def _declared(name: str, n: int, own: bool, constants: Constants | Mapping[str, 
     missing = [key for key in ("L", "mu", "f_star") if key not in given]
     if missing:
         raise UsageError(f"constants of {name} lack {', '.join(missing)}; L, mu and f_star are needed.")
-    for key in ("L", "mu", "L_max", "mu_min", "sigma2_star", "sigma2_sup", "zeta2_star", "zeta2_sup"):
+    for key in ("L", "mu", "L_max", "mu_min", "sigma2_star", "sigma2_sup", "zeta2_star", "zeta2_sup", "mu_pl"):
         if given.get(key) is not None:
             given[key] = _bound(key, given[key])
     one = n == 1

@@ -40,6 +40,7 @@ class Constants(NamedTuple):
     f_star: tuple[float, float]  # interval that contains inf f
     x_star: np.ndarray | None  # (d,) a minimiser, to working precision
     convex: bool
+    mu_pl: float | None = None  # ||grad f(x)||^2 >= 2 mu_pl (f(x) - f*) everywhere (None: unknown)
 
 
 class Oracle(Protocol):

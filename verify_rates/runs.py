@@ -126,6 +126,8 @@ def measure_from(path: str) -> Callable[..., Any]:
 def constants_of(claim: Claim, problem: Any, compressor: Any, topology: Any) -> dict[str, Any]:
     """The letters that a problem, a compressor and a topology give a value; NotApplicable where the claim's setting is not theirs."""
     c, setting = problem.constants, claim.setting
+    if setting.functions.startswith("smooth") and math.isinf(c.L):
+        raise NotApplicable(f"{problem.name} is smooth on balls alone, its global L is infinite")
     if setting.functions == "smooth_strongly_convex" and not c.convex:
         raise NotApplicable(f"{problem.name} is not convex")
     if setting.n != "any" and problem.n != setting.n:
