@@ -14,7 +14,7 @@ from PIL import Image
 
 from verify_rates import figure_data, figure_files, figure_plots
 from verify_rates.cli import main
-from verify_rates.figure_data import COMPARED, Frame, steps_needed
+from verify_rates.figure_data import COMPARED, Frame
 from verify_rates.figure_files import DPI, FIGURES, figures, write
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory.claims import claims
@@ -131,25 +131,6 @@ def test_time_to_accuracy_is_steps_times_pace_and_its_optimum_the_smallest(frame
     assert c["synchronous"][0] == pytest.approx(c["seconds"][0, -1], rel=RTOL_FORMULA)
     kept = np.round(c["delta"] * p["d"])
     np.testing.assert_allclose(c["bytes_share"], np.minimum(1, kept * (32 + 24) / (32 * p["d"])), rtol=RTOL_FORMULA)  # 2^23 < d <= 2^24
-
-
-def test_steps_notice_a_broken_bound():
-    claim = claims()["deco.5"]
-    letters = {"n": 4.0, "L": 1.0, "F0": 1.0, "sigma2": 0.1, "zeta2_sup": 0.0, "tau": 2.0, "delta": 0.5}
-    right, _ = steps_needed(claim)(letters, 1e-2)
-    twice = dataclasses.replace(claim, bound=claim.bound.replace("4*F0", "8*F0"))
-    assert steps_needed(twice)(letters, 1e-2)[0] == pytest.approx(2 * right, abs=2)
-    with pytest.raises(UsageError, match="without N"):
-        steps_needed(dataclasses.replace(claim, bound="F0/(gamma*N**2) + sigma2/sqrt(N)"))
-
-
-def test_an_accuracy_out_of_reach_is_infinite():
-    """With the step size bounded from below by nothing every accuracy is reached; with a constant term in the bound it is not."""
-    claim = claims()["deco.5"]
-    floor = dataclasses.replace(claim, bound=f"{claim.bound} + sigma2")
-    letters = {"n": 4.0, "L": 1.0, "F0": 1.0, "sigma2": 0.1, "zeta2_sup": 0.0, "tau": 2.0, "delta": 0.5}
-    assert steps_needed(floor)(letters, 1e-2)[0] == math.inf
-    assert math.isfinite(steps_needed(claim)(letters, 1e-2)[0])
 
 
 def test_methods_at_their_best_step(frames):

@@ -1,10 +1,12 @@
 """The planner: never worse than a rule it contains, its steps exactly those of the claim, its pace that of the time line."""
 
+import dataclasses
 import json
 import math
 
 import numpy as np
 import pytest
+import sympy as sp
 from click.testing import CliRunner
 
 from verify_rates.cli import main
@@ -52,12 +54,45 @@ def test_steps_are_the_fewest_of_the_bound(hyper):
         assert number(parse(claim.bound), {**values, "N": N - 1}) > 1e-2
 
 
-def test_the_steps_agree_with_those_of_the_figure():
-    from verify_rates.figure_data import steps_needed as continuous
+def test_the_steps_are_those_of_the_best_step_size_in_closed_form():
+    """At tau = 0 and delta = 1 the bound of deco.5 is a/(gamma*N) and a rest without N: the least N by a fine search in gamma."""
+    claim, letters = claims()["deco.5"], {**LETTERS, "tau": 0.0, "delta": 1.0}
+    gammas = np.exp(np.linspace(-12, 0, 20_001)) * number(parse(claim.lets["gamma"]), {**letters, "c": 1.0})
+    bound = sp.lambdify([sp.Symbol("gamma"), sp.Symbol("N")], _plain(parse(claim.bound), letters), "numpy")
+    first = (bound(gammas, 1.0) - bound(gammas, 2.0)) * 2  # a/gamma
+    left = 1e-2 - (bound(gammas, 1.0) - first)
+    best = np.min(first[left > 0] / left[left > 0])
+    assert steps_needed(claim, LETTERS, 1e-2)({"tau": 0, "delta": 1.0})[0] == pytest.approx(best, rel=1e-6, abs=1)
 
-    for tau, delta in ((0, 1.0), (3, 0.2)):
-        exact = continuous(claims()["deco.5"])({**LETTERS, "tau": float(tau), "delta": delta}, 1e-2)[0]
-        assert math.isclose(steps_needed(claims()["deco.5"], LETTERS, 1e-2)({"tau": tau, "delta": delta})[0], exact, rel_tol=1e-3)
+
+def _plain(expression, letters):
+    """The expression at some letters, the others as symbols without assumptions."""
+    return expression.subs({s: letters.get(s.name, sp.Symbol(s.name)) for s in expression.free_symbols})
+
+
+def test_arrays_are_points_one_by_one():
+    needed = steps_needed(claims()["deco.5"], LETTERS, 1e-2)
+    taus, deltas = np.array([[0.0], [3.0]]), np.array([[1.0, 0.3, 0.01]])
+    taus, deltas = np.broadcast_arrays(taus, deltas)
+    N, c = needed({"tau": taus, "delta": deltas})
+    assert N.shape == c.shape == (2, 3)
+    for at in np.ndindex(2, 3):
+        assert (N[at], c[at]) == needed({"tau": float(taus[at]), "delta": float(deltas[at])})
+
+
+def test_steps_notice_a_broken_bound():
+    claim, hyper = claims()["deco.5"], {"tau": 2.0, "delta": 0.5}
+    right = steps_needed(claim, LETTERS, 1e-2)(hyper)[0]
+    twice = dataclasses.replace(claim, bound=claim.bound.replace("4*F0", "8*F0"))
+    assert steps_needed(twice, LETTERS, 1e-2)(hyper)[0] == pytest.approx(2 * right, abs=2)
+
+
+def test_an_accuracy_out_of_reach_is_infinite():
+    """With the step size bounded from below by nothing every accuracy is reached; with a constant term in the bound it is not."""
+    claim, hyper = claims()["deco.5"], {"tau": 2.0, "delta": 0.5}
+    floor = dataclasses.replace(claim, bound=f"{claim.bound} + sigma2")
+    assert steps_needed(floor, LETTERS, 1e-2)(hyper)[0] == math.inf
+    assert math.isfinite(steps_needed(claim, LETTERS, 1e-2)(hyper)[0])
 
 
 def test_the_pace_is_that_of_the_time_line_with_indices():

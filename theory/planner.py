@@ -13,6 +13,7 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -156,18 +157,25 @@ def plan(
         known.setdefault("V0", known[start])
     grid = _grid(method, asked, over)
     fewest, share_of = steps_needed(asked, known, target), _shares(compressor, d, dtype_bits)
-    pace = _pace(method, network)
+    line_of, valid = graphs_of(method, network), _validity(asked, known)
 
-    def choice(name: str, hyper: Mapping[str, float]) -> Choice:
-        steps, c = fewest(hyper)
-        steps = steps if steps < math.inf and _valid(asked, {**known, **hyper, "N": steps, **({} if c is None else {"c": c})}) else math.inf
+    def choices(named: Sequence[tuple[str, dict[str, float]]]) -> list[Choice]:
+        steps, shares = fewest({k: np.array([point[k] for _, point in named]) for k in grid})
+        steps = np.broadcast_to(steps, len(named))  # one number where nothing is varied
+        shares = [None] * len(named) if shares is None else np.broadcast_to(shares, len(named)).tolist()
+        return [choice(*pair, float(N), c) for pair, N, c in zip(named, steps, shares, strict=True)]
+
+    def choice(name: str, hyper: dict[str, float], steps: float, c: float | None) -> Choice:
+        steps = steps if steps < math.inf and valid({**hyper, "N": steps, **({} if c is None else {"c": c})}) else math.inf
         sent = share_of(hyper["delta"]) if "delta" in hyper else 1.0
-        line = pace(tuple((k, v) for k, v in hyper.items() if k != "delta"), sent)
-        return Choice(name, dict(hyper), steps, c, sent, line.seconds_per_step, line.limit, steps * line.seconds_per_step)
+        line = line_of(hyper)
+        graph = replace(line.graph, costs=replace(line.graph.costs, message_bits=sent * line.graph.costs.dense_bits))
+        found = graph.pace()
+        pace = found.ratio / line.steps_per_round
+        return Choice(name, dict(hyper), steps, c, sent, pace, graph.words(found)[0], steps * pace)
 
-    points = [dict(zip(grid, values, strict=True)) for values in itertools.product(*grid.values())]
-    table = [choice("grid", point) for point in points]
-    rules = [choice(name, point) for name, point in _rules(grid, network).items()]
+    table = choices([("grid", dict(zip(grid, values, strict=True))) for values in itertools.product(*grid.values())])
+    rules = choices(list(_rules(grid, network).items()))
     best = min([*table, *rules], key=lambda c: c.seconds)
     if not math.isfinite(best.seconds):
         raise UsageError(
@@ -243,8 +251,10 @@ def _grid(method: str, claim: Claim, over: Mapping[str, Sequence[float]] | None)
     return {k: [int(v) if k != "delta" else float(v) for v in values] for k, values in grid.items()}
 
 
-def steps_needed(claim: Claim, letters: Mapping[str, float], target: float) -> Callable[[Mapping[str, float]], tuple[float, float | None]]:
+def steps_needed(claim: Claim, letters: Mapping[str, float], target: float) -> Callable[[Mapping[str, Any]], tuple[Any, Any]]:
     """A function from hyper-parameters to ``(N, c)``: the fewest steps N at which the bound is at most the target, and the share c.
+
+    The hyper-parameters are numbers, or arrays of one shape, which N and c then have too.
 
     ``gamma = c*gamma_max`` where the claim leaves c in (0, 1] open: the best of a grid in its logarithm that is refined four times.  N is
     exact for every c of it where the bound falls in N, which is checked at the N found: at N it is at most the target, at N - 1 above.
@@ -268,16 +278,18 @@ def steps_needed(claim: Claim, letters: Mapping[str, float], target: float) -> C
     bound = sp.lambdify([next(s for s in expression.free_symbols if s.name == k) for k in names], expression, "numpy")
     open_share = "c" in names and "c" not in letters
 
-    def fewest(hyper: Mapping[str, float]) -> tuple[float, float | None]:
+    def fewest(hyper: Mapping[str, Any]) -> tuple[Any, Any]:
         given = {**letters, **hyper}
         missing = [k for k in names if k not in given and k not in ("N", "c" if open_share else "")]
         if missing:
             raise UsageError(f"{claim.id} needs {', '.join(missing)}; give a problem or letters that have them.")
+        points = np.broadcast_shapes(*(np.shape(v) for v in hyper.values()))
+        fixed = {k: np.asarray(given[k], dtype=float)[..., None] for k in names if k in given}
 
         def needed(shares: np.ndarray) -> np.ndarray:
             def above(N: np.ndarray) -> np.ndarray:
                 with np.errstate(all="ignore"):
-                    value = bound(*(N if k == "N" else shares if k == "c" and open_share else given[k] for k in names))
+                    value = bound(*(N if k == "N" else fixed.get(k, shares) for k in names))
                 return ~(np.broadcast_to(value, shares.shape) <= target)
 
             high = np.ones_like(shares)
@@ -291,25 +303,37 @@ def steps_needed(claim: Claim, letters: Mapping[str, float], target: float) -> C
             return np.where(never, math.inf, high)
 
         if not open_share:
-            return float(needed(np.ones(1))[0]), None
-        low, high = -30.0, 0.0
+            return _plain(needed(np.ones((*points, 1)))[..., 0]), None
+        low, high = np.full((*points, 1), -30.0), np.zeros((*points, 1))
         for _ in range(5):
-            shares = np.exp(np.linspace(low, high, 61))
-            found = needed(shares)
-            k = int(np.argmin(found))
-            low, high = math.log(shares[max(k - 1, 0)]), math.log(shares[min(k + 1, 60)])
-        return float(found[k]), float(shares[k])
+            logs = low + (high - low) * np.linspace(0.0, 1.0, 61)
+            found = needed(np.exp(logs))
+            k = np.argmin(found, axis=-1)[..., None]
+            low, high = (np.take_along_axis(logs, np.clip(k + step, 0, 60), axis=-1) for step in (-1, 1))
+        steps, shares = (np.take_along_axis(part, k, axis=-1)[..., 0] for part in (found, np.exp(logs)))
+        return _plain(steps), _plain(shares)
 
     return fewest
 
 
-def _valid(claim: Claim, values: Mapping[str, float]) -> bool:
-    """Whether the claim's conditions hold there; without them its bound says nothing."""
-    known = {k: v for k, v in values.items() if k in symbols.SYMBOLS}
-    for name, text in claim.lets.items():
-        if not any(s.name == "t" for s in symbols.parse(str(text)).free_symbols):
-            known[name] = symbols.number(symbols.parse(str(text)), known)
-    return all(symbols.holds(condition, known) for condition in claim.when)
+def _plain(values: np.ndarray) -> Any:
+    return values if values.ndim else float(values)
+
+
+def _validity(claim: Claim, letters: Mapping[str, float]) -> Callable[[Mapping[str, float]], bool]:
+    """Whether the claim's conditions hold at further values; without them its bound says nothing."""
+    if not claim.when:
+        return lambda values: True
+    parsed = {name: symbols.parse(str(text)) for name, text in claim.lets.items()}
+    lets = {name: made for name, made in parsed.items() if all(s.name != "t" for s in made.free_symbols)}
+
+    def valid(values: Mapping[str, float]) -> bool:
+        known = {k: v for k, v in {**letters, **values}.items() if k in symbols.SYMBOLS}
+        for name, made in lets.items():
+            known[name] = symbols.number(made, known)
+        return all(symbols.holds(condition, known) for condition in claim.when)
+
+    return valid
 
 
 def _shares(compressor: str, d: int, dtype_bits: int) -> Callable[[float], float]:
@@ -326,16 +350,16 @@ def _shares(compressor: str, d: int, dtype_bits: int) -> Callable[[float], float
     return share
 
 
-def _pace(method: str, network: Mapping[str, Any]) -> Callable[[tuple[tuple[str, float], ...], float], Any]:
-    from functools import cache
+def graphs_of(method: str, network: Mapping[str, Any]) -> Callable[[Mapping[str, float]], Any]:
+    """From hyper-parameters to the time line of whole vectors; what is sent changes costs alone, so one serves every compression."""
+    fields = get_method(method).hyper
+    rest = {k: 1 for k in fields._fields if k not in fields._field_defaults and k != "gamma"}
 
     @cache
-    def line(hyper: tuple[tuple[str, float], ...], share: float) -> Any:
-        fields = get_method(method).hyper
-        rest = {k: 1 for k in fields._fields if k not in fields._field_defaults and k not in dict(hyper) and k != "gamma"}
-        return timeline(method, {**rest, **dict(hyper)}, **network, bytes_share=share, steps=1)
+    def made(hyper: tuple[tuple[str, float], ...]) -> Any:
+        return timeline(method, {**rest, **dict(hyper)}, **network, bytes_share=1.0, steps=1)
 
-    return line
+    return lambda hyper: made(tuple((k, v) for k, v in hyper.items() if k != "delta"))
 
 
 def _rules(grid: Mapping[str, Sequence[float]], network: Mapping[str, float]) -> dict[str, dict[str, float]]:

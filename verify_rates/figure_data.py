@@ -265,7 +265,11 @@ def data_time_to_accuracy(
     >>> frame.columns["optimum"].tolist()
     [6.0, 0.1]
     """
+    import sympy as sp
+
     from verify_rates.solvers.compressors import FLOAT_BITS, get_compressor
+    from verify_rates.theory import symbols
+    from verify_rates.theory.planner import steps_needed
     from verify_rates.theory.timeline import timeline
 
     spec = {"name": "logistic", "data": "breast_cancer", "n": n, "lam": lam, "batch": batch, "shards": "copies"}
@@ -278,20 +282,25 @@ def data_time_to_accuracy(
         given: dict[str, Any] = {"compute": compute, "latency": latency, "bandwidth": bandwidth, "size": d * FLOAT_BITS // 8}
         return timeline("dd_ef_sgd", {"tau": tau}, bytes_share=share, steps=1, **given).seconds_per_step
 
-    fewest = steps_needed(_claim(STEPS_CLAIM))
-    found = np.array([[fewest({**letters, "tau": float(tau), "delta": delta}, eps) for delta in exact] for tau in taus])
+    claim = _claim(STEPS_CLAIM)
+    fewest = steps_needed(claim, letters, eps)
+    where = dict(zip(("tau", "delta"), np.meshgrid(np.array(taus, float), exact, indexing="ij"), strict=True))
+    steps, c = fewest(where)
+    sizes = symbols.parse(claim.lets["gamma"])
+    names = [s.name for s in sizes.free_symbols]
+    gamma = sp.lambdify(list(sizes.free_symbols), sizes, "numpy")(*({**letters, **where, "c": c}[k] for k in names))
     paces = np.array([[pace(tau, share) for share in shares] for tau in taus])
-    seconds = found[..., 0] * paces
+    seconds = steps * paces
     a, b = divmod(int(np.argmin(seconds)), len(exact))
-    synchronous = fewest({**letters, "tau": 0.0, "delta": 1.0}, eps)[0] * pace(0, 1.0)
+    synchronous = float(fewest({"tau": 0.0, "delta": 1.0})[0]) * pace(0, 1.0)
     network = {"compute": compute, "latency": latency, "bandwidth": bandwidth, "d": d, "link": "fifo", "compressor": "topk(k=delta*d)"}
     parameters = {"problem": spec, "letters": letters, "eps": eps, "claim": STEPS_CLAIM, **network}
     columns = {
         "tau": np.array(taus, float),
         "delta": np.array(exact),
         "bytes_share": np.array(shares),
-        "steps": found[..., 0],
-        "gamma": found[..., 1],
+        "steps": steps,
+        "gamma": gamma,
         "seconds_per_step": paces,
         "seconds": seconds,
         "optimum": np.array([taus[a], exact[b]], float),
@@ -308,47 +317,6 @@ def _smooth_constants(spec: Mapping[str, Any]) -> dict[str, float]:
     c = problem.constants
     F0 = problem.value(np.zeros(problem.d)) - c.f_star[0]
     return {"n": float(problem.n), "L": c.L, "F0": F0, "sigma2": c.sigma2_sup, "zeta2_sup": c.zeta2_sup}
-
-
-def steps_needed(claim: Any) -> Callable[[Mapping[str, float], float], tuple[float, float]]:
-    """A function ``(letters, eps) -> (T, gamma)``: the fewest steps at which the claim's bound is at most eps, and the best step size.
-
-    The bound has to read ``a/(gamma*N) + r(gamma)`` with ``gamma = c*gamma_max``, ``0 < c <= 1``; then ``T = a/(gamma*(eps - r))``.
-    The bracket ``gamma*(eps - r(gamma))`` is concave where r is a polynomial in gamma with nonnegative coefficients, so that a bounded
-    search finds its maximum.
-    """
-    import sympy as sp
-    from scipy.optimize import minimize_scalar
-
-    from verify_rates.theory import symbols
-
-    bound = sp.expand(symbols.parse(claim.bound))
-    N = next(s for s in bound.free_symbols if s.name == "N")
-    first = bound.coeff(N, -1)
-    rest = sp.expand(bound - first / N)
-    if rest.has(N):
-        raise UsageError(f"the bound of {claim.id} is no sum of a term in 1/N and terms without N.")
-    names = sorted({s.name for s in bound.free_symbols} - {"N"})
-    by_name = {s.name: s for s in bound.free_symbols}
-    leading, remainder = (sp.lambdify([by_name[k] for k in names], e, "math") for e in (first, rest))
-    largest = symbols.parse(claim.lets["gamma"])
-
-    def fewest(letters: Mapping[str, float], eps: float) -> tuple[float, float]:
-        top = symbols.number(largest, {**letters, "c": 1.0})
-
-        def steps(gamma: float) -> float:
-            given = [gamma if k == "gamma" else letters[k] for k in names]
-            left = eps - remainder(*given)
-            return leading(*given) / left if left > 0 else math.inf
-
-        def progress(log_gamma: float) -> float:
-            return -1 / steps(math.exp(log_gamma))
-
-        best = minimize_scalar(progress, bounds=(math.log(top) - 30, math.log(top)), method="bounded", options={"xatol": 1e-9})
-        T, gamma = min((steps(g), g) for g in (math.exp(best.x), top))
-        return (math.ceil(T), gamma) if math.isfinite(T) else (math.inf, gamma)
-
-    return fewest
 
 
 # --- methods compared ---------------------------------------------------------------------------------------------------
