@@ -153,3 +153,109 @@ def test_the_command(tmp_path):
     assert done.exit_code == 0 and made["optimum"]["seconds"] <= min(r["seconds"] for r in made["rules"])
     assert (tmp_path / "p.png").stat().st_size > 1000
     assert CliRunner().invoke(main, [*given, "--letter", "L=1"]).exit_code == 2
+
+
+# --- sensitivity ------------------------------------------------------------------------------------------------------
+
+PLACES = {"compute": [0.02, 2.0], "latency": [0.0, 0.1, 10.0], "bandwidth": [1e6, 1e8, 1e10]}
+
+
+@pytest.fixture(scope="module")
+def planned():
+    return plan(**NETWORK, target=1e-2, letters=LETTERS | {"sigma2": 1.0}, over=SMALL)
+
+
+@pytest.fixture(scope="module")
+def surveyed(planned):
+    return planned.sensitivity(**PLACES)
+
+
+def test_the_best_choice_everywhere_is_that_of_a_plan_made_there(planned, surveyed):
+    for at in np.ndindex(2, 3, 3):
+        network = {name: PLACES[name][i] for name, i in zip(PLACES, at, strict=True)}
+        given = {**NETWORK, **network, "target": 1e-2, "letters": LETTERS | {"sigma2": 1.0}}
+        there = plan(**given, over=SMALL)
+        (ours,) = plan(**given, over={k: (v,) for k, v in planned.optimum.hyper.items()}).table  # a rule's, no point of the grid
+        best = min([ours, *there.table], key=lambda c: c.seconds)
+        assert np.array(surveyed.seconds)[at] == pytest.approx(best.seconds, rel=1e-12)
+        if sum(c.seconds <= best.seconds * (1 + 1e-12) for c in there.table) == 1:  # no tie
+            assert {k: np.array(v)[at] for k, v in surveyed.best.items()} == best.hyper
+        assert np.array(surveyed.regret)[at] == pytest.approx(ours.seconds / best.seconds - 1, abs=1e-12)
+        plain = next(c for c in there.table if c.hyper == {"tau": 0, "delta": 1.0})
+        assert np.array(surveyed.gain)[at] == pytest.approx(plain.seconds / best.seconds, rel=1e-12)
+        assert np.array(surveyed.limit)[at] in ("compute", "link", "feedback loop")
+    assert len({tuple(np.array(v)[at] for v in surveyed.best.values()) for at in np.ndindex(2, 3, 3)}) > 3  # the map is no single colour
+
+
+def test_a_period_is_chosen_by_the_network():
+    """Graphs of hundreds of tasks, whose cycles are too many to list."""
+    problem = {"name": "logistic", "data": "breast_cancer", "n": 4, "lam": 0.1, "sigma2": 0.5, "shards": "copies"}
+    made = plan("local_sgd", **NETWORK, target=0.05, problem=problem)
+    found = made.sensitivity(latency=[0.01, 10.0], bandwidth=[1e7, 1e10])
+    for i, latency in enumerate((0.01, 10.0)):
+        for j, bandwidth in enumerate((1e7, 1e10)):
+            there = plan("local_sgd", **{**NETWORK, "latency": latency, "bandwidth": bandwidth}, target=0.05, problem=problem)
+            assert found.seconds[0][i][j] == pytest.approx(there.optimum.seconds, rel=1e-12)
+    assert found.best["H"][0][1][0] > found.best["H"][0][0][1]
+
+
+def test_a_survey_solves_few_graphs_and_forgets_none(planned, monkeypatch):
+    from verify_rates.theory import sensitivity
+
+    solved, solve = [], sensitivity._Paces.solve
+    monkeypatch.setattr(sensitivity._Paces, "solve", lambda self, i, k: solved.append((i, k)) or solve(self, i, k))
+    found = planned.sensitivity()
+    cells = np.size(found.seconds)
+    assert cells == 169 and len(solved) < 5 * cells < len(planned.table) * cells / 5
+    monkeypatch.setattr(sensitivity._Paces, "best", lambda self, k, steps: solve(self, 0, k) and 0)  # one that stops at the first
+    assert np.max(np.array(planned.sensitivity().seconds) / np.array(found.seconds)) > 2
+
+
+def test_time_falls_with_the_bandwidth_and_grows_with_latency_and_compute(surveyed, planned):
+    seconds, slack = np.array(surveyed.seconds), 1e-12 * np.max(surveyed.seconds)
+    assert (
+        (np.diff(seconds, axis=0) >= -slack).all()
+        and (np.diff(seconds, axis=1) >= -slack).all()
+        and (np.diff(seconds, axis=2) <= slack).all()
+    )
+    assert np.min(surveyed.regret) >= -1e-12 and np.min(surveyed.gain) >= 1 - 1e-12
+    here = planned.sensitivity(latency=["1s"])
+    assert here.seconds == [[[pytest.approx(planned.optimum.seconds)]]] and here.regret == [[[pytest.approx(0, abs=1e-12)]]]
+
+
+def test_its_picture_and_its_text(surveyed, planned, tmp_path):
+    figure = surveyed.plot(tmp_path / "s.png")
+    titles = [a.get_title() for a in figure.axes if a.get_title()]
+    assert len(titles) == 2 * 3 and titles[0] == "best tau, compute 0.02 s" and (tmp_path / "s.png").stat().st_size > 5000
+    told = [t.get_text() for t in figure.axes[0].texts]
+    assert told == [f"{v:.3g}" for v in np.ravel(surveyed.best["tau"][0])]
+    stars = [line for a in planned.sensitivity().plot().axes for line in a.lines if line.get_marker() == "*"]
+    assert len(stars) == 3 and stars[0].get_xydata().tolist() == [[6.5, 6.5]]  # in the middle of 13 cells
+    assert json.loads(surveyed.to_json())["axes"] == PLACES
+    assert "longer than the best at worst" in str(surveyed) and "times as fast as the synchronous" in str(surveyed)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"latency": [1, 1]}, "increase"),
+        ({"latency": []}, "at least one"),
+        ({"bandwidth": ["1Gb/s"]}, "ambiguous"),
+        ({"bandwidth": [0]}, "positive"),
+        ({"compute": [math.nan]}, "finite"),
+    ],
+)
+def test_bad_places_are_one_sentence(planned, given, words):
+    with pytest.raises(UsageError, match=words):
+        planned.sensitivity(**given)
+
+
+def test_the_command_surveys(tmp_path):
+    given = ["plan", "gd", "--compute", "200ms", "--latency", "1s", "--bandwidth", "100Mbit/s", "--d", "100000", "--target", "0.05"]
+    given += [w for k, v in {"L": 1, "mu": 0.1, "V0": 1.0, "R2": 1.0, "F0": 1.0}.items() for w in ("--letter", f"{k}={v}")]
+    for name in ("s.png", "s.json"):
+        done = CliRunner().invoke(main, [*given, "--sensitivity", str(tmp_path / name)])
+        assert done.exit_code == 0 and "longer than the best at worst" in done.stdout
+    found = json.loads((tmp_path / "s.json").read_text())
+    assert np.shape(found["seconds"]) == (1, 13, 13) and (tmp_path / "s.png").stat().st_size > 5000
+    assert CliRunner().invoke(main, [*given, "--sensitivity", str(tmp_path / "s.txt")]).exit_code == 2

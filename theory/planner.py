@@ -96,6 +96,12 @@ class Plan:
             figure.savefig(path, metadata={"Title": json.dumps({"method": self.method, "claim": self.claim, **self.network})})
         return figure
 
+    def sensitivity(self, *, compute: Any = None, latency: Any = None, bandwidth: Any = None) -> Any:
+        """Which choice is best at other compute times, latencies and bandwidths: :func:`verify_rates.theory.sensitivity.sensitivity`."""
+        from verify_rates.theory.sensitivity import sensitivity
+
+        return sensitivity(self, compute=compute, latency=latency, bandwidth=bandwidth)
+
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
         return asdict(self)

@@ -824,9 +824,10 @@ def trace(file, pairs, latency, gaps, generate, method, steps, chrome, plot, fil
 @click.option("--letter", "letters", multiple=True, metavar="KEY=VALUE", help="A constant by hand, as L=1; repeat for more.")
 @click.option("--compressor", default="topk", show_default=True, help="topk or randk, of which k = delta*d entries are kept.")
 @click.option("--plot", metavar="FILE", help="Seconds to accuracy as a picture (PDF or PNG).")
+@click.option("--sensitivity", metavar="FILE", help="The best choice over bandwidth and latency: a picture, or the data (.json).")
 @FROM
 @AS_JSON
-def plan(method, claim, problem, letters, plot, files, as_json, **given):
+def plan(method, claim, problem, letters, plot, sensitivity, files, as_json, **given):
     """Where METHOD provably reaches an accuracy soonest on a network: staleness, local steps and compression, against rules of thumb.
 
     For example: plan dd_ef_sgd --compute 200ms --latency 1s --bandwidth 100Mbit/s --d 12500000 --target 0.1
@@ -835,16 +836,26 @@ def plan(method, claim, problem, letters, plot, files, as_json, **given):
     from verify_rates.arguments import hyper
     from verify_rates.arguments import problem as made
 
-    _writable(plot)
+    data = bool(sensitivity) and sensitivity.endswith(".json")
+    for path in (plot, sensitivity):
+        _writable(path)
     _load(files)
     from verify_rates.plots import check_format
     from verify_rates.theory.planner import plan as best
 
-    check_format(plot)
+    for path in (plot, None if data else sensitivity):
+        check_format(path)
     found = best(method, claim=claim, problem=problem and made(problem), letters=hyper(letters), **given)
     if plot:
         found.plot(plot)
     click.echo(found.to_json(indent=1) if as_json else str(found))
+    if sensitivity:
+        surveyed = found.sensitivity()
+        if data:
+            Path(sensitivity).write_text(surveyed.to_json(indent=1) + "\n", encoding="utf-8")
+        else:
+            surveyed.plot(sensitivity)
+        click.echo(str(surveyed), err=as_json)
 
 
 @main.command()
