@@ -340,7 +340,7 @@ class Fit:
 
     def to_json(self, **options: Any) -> str:
         """Everything as JSON text; what is infinite becomes null."""
-        data = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in asdict(self).items()}
+        data: dict[str, Any] = {k: v if not isinstance(v, float) or math.isfinite(v) else None for k, v in asdict(self).items()}
         ends = {k: [v if math.isfinite(v) else None for v in data[k]] for k in ("latency_interval", "bandwidth_interval")}
         return json.dumps({**data, **ends}, allow_nan=False, **options)
 

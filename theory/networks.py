@@ -284,7 +284,8 @@ def resampled(trace: Trace, length: Any, block: Any = "10s", seed: int = 0) -> T
             at = min(end, at + float(ends[piece]) - inside)
             piece = (piece + 1) % len(ends)
             inside = float(trace.times[piece])
-    return Trace(tuple(rows), *zip(*rows.values(), strict=True), whole, f"resampled in stretches of {mean:g} s")
+    bandwidth, waits = zip(*rows.values(), strict=True)
+    return Trace(tuple(rows), bandwidth, waits, whole, f"resampled in stretches of {mean:g} s")
 
 
 def read_trace(path: str | Path, latency: Any = 0.0, *, gaps: str = "hold") -> Trace:
@@ -329,7 +330,8 @@ def read_trace(path: str | Path, latency: Any = 0.0, *, gaps: str = "hold") -> T
     kind = "gaps" if last[3] is not None else f"intervals of more than {GAP:g} medians of {usual:g} s"
     missing = f"{sum(then - end for _, end, then in holes):g} s"
     note = f"{len(holes)} {kind}, {missing} beyond what is known, are {GAPS[gaps]}" if holes else "no gaps"
-    return Trace(*map(tuple, zip(*rows, strict=True)), (last[3] if last[3] is not None else last[0] + usual) - first, note)
+    moments, bandwidth, latencies = zip(*rows, strict=True)
+    return Trace(moments, bandwidth, latencies, (last[3] if last[3] is not None else last[0] + usual) - first, note)
 
 
 def _row(path: str | Path, line: int, row: dict[str, str], wait: float) -> tuple[float, float, float, float | None]:
@@ -441,7 +443,10 @@ def along(
     """
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"steps must be a whole number from 1 on, not {steps!r}.")
-    link = {"latency": trace.mean_latency, "bandwidth": trace.mean_bandwidth}  # for the check of the rest; transfers follow the trace
+    link: dict[str, Any] = {
+        "latency": trace.mean_latency,
+        "bandwidth": trace.mean_bandwidth,
+    }  # for the check of the rest; transfers follow the trace
     given = {"size": size, "compressor": compressor, "bytes_share": bytes_share, "encode": encode, "topology": topology, "n": n}
     method, h, _, neighbours, costs, _ = asked(method, hyper, compute=compute, **link, **given)
     world = _TraceWorld(neighbours, costs.encode > 0, cost=costs, trace=trace)

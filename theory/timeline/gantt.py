@@ -96,7 +96,7 @@ def figure_of(line: TimeLine, path: str | Path | None = None) -> Any:
         if e.arrives > e.end:
             axes.plot([e.end, e.arrives], [at, at], color=MARK if marked else colour, linewidth=1)
         box = {"boxstyle": "round,pad=0.1", "facecolor": colour, "edgecolor": "none"} if marked else None
-        middle = {"ha": "center", "va": "center", "zorder": 4, "clip_on": True}
+        middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4, "clip_on": True}
         axes.text((e.start + e.end) / 2, at, str(e.step), fontsize=7, color=ink, bbox=box, **middle)
     for a, b in pairwise(walk):
         _arrow(axes, rows, line.events[a], line.events[b])
