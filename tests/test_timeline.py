@@ -214,9 +214,9 @@ def test_a_link_without_its_queue_is_seen(monkeypatch):
 
     costs = {"compute": 0.1, "latency": 0.0, "bandwidth": 8.0, "size": 1.0}
     right = timeline("dd_ef_sgd", {"tau": 9}, **costs).seconds_per_step
-    assert not differ(right, round_seconds_by_simulation("dd_ef_sgd", {"tau": 9}, **costs))
+    assert not differ(right, round_seconds_by_simulation("dd_ef_sgd", {"tau": 9}, engine="steps", **costs))
     monkeypatch.setattr(ClockWorld, "task", task)
-    assert differ(right, round_seconds_by_simulation("dd_ef_sgd", {"tau": 9}, **costs))
+    assert differ(right, round_seconds_by_simulation("dd_ef_sgd", {"tau": 9}, engine="steps", **costs))
 
 
 # --- cycle ratio -----------------------------------------------------------------------------------------------------

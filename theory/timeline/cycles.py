@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
+from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,11 @@ class CycleRatio(NamedTuple):
     """The largest ratio of time to tokens over all cycles, with its proof.
 
     ``ratio`` is attained by ``edges`` (a cycle, in order), so it is a lower bound; the potentials show that no cycle exceeds
-    ``upper``.
+    ``upper``.  Both are fractions where the times were.
     """
 
-    ratio: float
-    upper: float
+    ratio: Any
+    upper: Any
     nodes: list[int]
     edges: list[int]
 
@@ -36,6 +37,7 @@ def cycle_ratio(
     time: Sequence[float],
     tokens: Sequence[int],
     names: Sequence[str] | None = None,
+    exact: bool = False,
 ) -> CycleRatio:
     """The maximum cycle ratio by Howard's policy iteration.
 
@@ -49,12 +51,17 @@ def cycle_ratio(
     time : (E,) non-negative times.
     tokens : (E,) non-negative whole numbers.
     names : (count,) for the messages.
+    exact : times are whole numbers or fractions; the ratio is a fraction, proved by Bellman and Ford's algorithm (slow on large graphs).
 
     Errors: UsageError for a graph without a cycle, a cycle without tokens (its nodes are named), times that are not finite.
 
     >>> cycle_ratio(2, [0, 1, 0], [1, 0, 0], [3.0, 2.0, 4.0], [0, 2, 1]).ratio
     4.0
+    >>> cycle_ratio(2, [0, 1], [1, 0], [1, Fraction(1, 3)], [1, 2], exact=True).ratio
+    Fraction(4, 9)
     """
+    if exact:
+        return _in_fractions(count, source, target, time, tokens, names)
     u, v = np.asarray(source, dtype=np.int64), np.asarray(target, dtype=np.int64)
     w, k = np.asarray(time, dtype=np.float64), np.asarray(tokens, dtype=np.int64)
     if not (np.isfinite(w).all() and (k >= 0).all()):
@@ -66,6 +73,39 @@ def cycle_ratio(
     edges = np.flatnonzero(keep)
     edges = edges[np.argsort(u[edges], kind="stable")]
     return _howard(count, edges, u[edges], v[edges], w[edges], k[edges])
+
+
+def _in_fractions(
+    count: int, source: Sequence[int], target: Sequence[int], time: Sequence[Any], tokens: Sequence[int], names: Sequence[str] | None
+) -> CycleRatio:
+    """Newton's iteration from the cycle in floats: a cycle that is longer at its ratio has a larger one."""
+    edges = cycle_ratio(count, source, target, [float(w) for w in time], tokens, names).edges
+    while True:
+        ratio = sum((Fraction(time[e]) for e in edges), Fraction(0)) / sum(tokens[e] for e in edges)
+        reduced = [Fraction(w) - ratio * k for w, k in zip(time, tokens, strict=True)]
+        longer = _positive_cycle(count, source, target, reduced)
+        if not longer:
+            return CycleRatio(ratio, ratio, [int(source[e]) for e in edges], edges)
+        edges = longer
+
+
+def _positive_cycle(count: int, source: Sequence[int], target: Sequence[int], length: Sequence[Fraction]) -> list[int]:
+    """The edges of a cycle of positive length, by Bellman and Ford's algorithm; empty where there is none."""
+    longest, via, changed = [Fraction(0)] * count, [-1] * count, -1
+    for _ in range(count + 1):
+        changed = -1
+        for e, (u, v) in enumerate(zip(source, target, strict=True)):
+            if longest[u] + length[e] > longest[v]:
+                longest[v], via[v], changed = longest[u] + length[e], e, v
+        if changed < 0:
+            return []
+    node = changed
+    for _ in range(count):  # back far enough to be on the cycle
+        node = source[via[node]]
+    edges = [via[node]]
+    while source[edges[-1]] != node:
+        edges.append(via[source[edges[-1]]])
+    return edges[::-1]
 
 
 def _no_deadlock(count: int, u: np.ndarray, v: np.ndarray, names: Sequence[str] | None) -> None:
@@ -95,7 +135,7 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
     segment = np.repeat(np.arange(len(owner)), size)
     policy = np.full(count, -1)
     policy[owner] = _first_best(w, np.maximum.reduceat(w, first), segment)
-    loops: list[Any] = [_compiled(f) if len(u) >= COMPILED_FROM else f for f in (_best_policy_cycle, _potentials)]
+    loops: list[Any] = [compiled(f) if len(u) >= COMPILED_FROM else f for f in (_best_policy_cycle, _potentials)]
     best_cycle, potentials = loops
     potential, ratio = np.zeros(count), -math.inf
     for _ in range(MOST_ROUNDS):
@@ -120,7 +160,8 @@ def _howard(count: int, ids: np.ndarray, u: np.ndarray, v: np.ndarray, w: np.nda
 
 
 @functools.lru_cache
-def _compiled(function: Callable) -> Callable:
+def compiled(function: Callable) -> Callable:
+    """The same loop through Numba, from the cache on disk where it was compiled before."""
     from numba import njit
 
     import verify_rates.solvers.engine.signatures  # noqa: F401, sets the folder of the cache, which is keyed by the sources

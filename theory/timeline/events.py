@@ -361,6 +361,11 @@ def periodic_tasks(method: Method, hyper: Any, neighbours: Sequence[Sequence[int
 
     Errors: Unsupported for a random branch, or where the tasks never repeat.
     """
+    return settled(method, hyper, neighbours, encodes)[0]
+
+
+def settled(method: Method, hyper: Any, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False) -> tuple[list[Task], int]:
+    """The same with the number of the first period from which on all periods are so."""
     steps, tau = period_steps(method, hyper), int(getattr(hyper, "tau", 0))
     world = GraphWorld(neighbours, encodes)
     s, before = world.start(method, hyper, {}), None
@@ -374,6 +379,6 @@ def periodic_tasks(method: Method, hyper: Any, neighbours: Sequence[Sequence[int
             continue
         now = world.signature(s), tuple(world.tasks)
         if now == before:
-            return world.tasks
+            return world.tasks, period - 1
         before = now
     return world.refuse(method.name, f"its tasks do not repeat within {MOST_PERIODS + 2 * tau} rounds")

@@ -6,6 +6,7 @@ import html
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,7 +14,7 @@ from typing import Any, NamedTuple
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, at, get_method, nearest
 from verify_rates.solvers.words import Unsupported
-from verify_rates.theory.timeline import formulas, simulate
+from verify_rates.theory.timeline import formulas, replay, simulate
 from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
 from verify_rates.theory.timeline.events import Load, Task, period_steps, periodic_tasks, task_names, words_used
 from verify_rates.theory.timeline.simulate import Cost, Event
@@ -24,11 +25,12 @@ LINKS = {
     "fifo": "first in, first out in program order; a transfer holds the link for bytes/bandwidth, its latency passes beside the next one",
     "blocking": "first in, first out in program order; a transfer holds the link for bytes/bandwidth plus latency",
 }
+ENGINES = ("steps", "tasks")
 
 
 @dataclass(frozen=True)
 class Costs:
-    """Seconds of every kind of task."""
+    """Seconds of every kind of task; fractions where the question is an exact one."""
 
     compute: tuple[float, ...]
     encode: float
@@ -43,9 +45,9 @@ class Costs:
 
     def __call__(self, word: str, stream: tuple[str, int], load: Load | None = None, copies: int = 1) -> Cost:
         if load is None:
-            return Cost(self.encode if word == "compress" else self.compute[stream[1]], 0.0)
+            return Cost(self.encode if word == "compress" else self.compute[stream[1]], 0 * self.latency)
         tx = self.transfer(load, copies)
-        return Cost(tx + self.latency, 0.0) if self.blocking else Cost(tx, self.latency)
+        return Cost(tx + self.latency, 0 * self.latency) if self.blocking else Cost(tx, self.latency)
 
 
 @dataclass(frozen=True)
@@ -208,7 +210,7 @@ def timeline(
     found = graph.pace()
     per_round, n_steps = found.ratio, period_steps(method, h)
     shown = _shown(steps, n_steps, int(getattr(h, "tau", 0)))
-    events = simulate.run(method, h, shown, costs, neighbours, costs.encode > 0)
+    events = replay.run(method, h, shown, costs, neighbours, costs.encode > 0)
     limit, sentence, rounds = graph.words(found)
     names = task_names(tasks)
     inputs |= {"hyper": {k: v for k, v in h._asdict().items() if k != "gamma"}, "workers": len(neighbours), "link": link}
@@ -231,14 +233,31 @@ def timeline(
     )
 
 
-def round_seconds_by_simulation(method: str | Method, hyper: Any = None, **given: Any) -> float:
-    """Seconds per round of the same question by event simulation to the periodic regime; arguments as in :func:`timeline`.
+def round_seconds_by_simulation(
+    method: str | Method, hyper: Any = None, *, engine: str = "tasks", exact: bool = False, **given: Any
+) -> Any:
+    """Seconds per round of the same question by event simulation to the periodic regime; further arguments as in :func:`timeline`.
+
+    Guarantee: exact up to rounding; with ``exact`` a fraction, without any rounding.
+
+    Parameters
+    ----------
+    engine : "tasks" plays the tasks of one round over and over, compiled where there are many; "steps" runs the step function itself
+        with clocks for vectors, slower and independent of the graph of tasks.
+    exact : times, rates and sizes are read as fractions (text and Decimal as they are written, floats as the binary numbers they are).
 
     >>> round_seconds_by_simulation("gd", compute=1.0, latency=2.0, bandwidth=8.0, size=4.0)
     7.0
+    >>> round_seconds_by_simulation("gd", compute="0.1", latency="0.2", bandwidth="3", size="1", exact=True)
+    Fraction(89, 30)
     """
-    method, h, _, neighbours, costs, _ = asked(method, hyper, **given)
-    return simulate.seconds_per_round(method, h, costs, neighbours, costs.encode > 0)
+    if engine not in ENGINES:
+        raise nearest(str(engine), ENGINES, "engine")
+    method, h, _, neighbours, costs, _ = asked(method, hyper, exact=exact, **given)
+    if engine == "steps":
+        return simulate.seconds_per_round(method, h, costs, neighbours, costs.encode > 0)
+    graph = EventGraph(periodic_tasks(method, h, neighbours, costs.encode > 0), costs)
+    return replay.pace(graph.pattern())
 
 
 @dataclass(frozen=True)
@@ -259,6 +278,10 @@ class EventGraph:
                 out.append((j, i, self._cost(j).occupies, k, self._names(j, arrives=False)))
         return out
 
+    def pattern(self) -> replay.Pattern:
+        """The tasks as arrays, to be played for many rounds."""
+        return replay.pattern(self.tasks, [self._cost(j) for j in range(len(self.tasks))])
+
     def _cost(self, j: int) -> Cost:
         task = self.tasks[j]
         return self.costs(task.word, task.stream, task.load, task.copies)
@@ -273,12 +296,13 @@ class EventGraph:
         return {tx: 1, "lat": 1} if arrives or self.costs.blocking else {tx: 1}
 
     def pace(self) -> CycleRatio:
-        """Seconds per round with the cycle that attains it."""
+        """Seconds per round with the cycle that attains it; fractions where the costs are."""
         edges = self.edges()
         if not edges:
             raise UsageError("the method computes and sends nothing, so nothing sets its pace.")
         source, target, time, tokens, _ = zip(*edges, strict=True)
-        return cycle_ratio(len(self.tasks), source, target, time, tokens, task_names(self.tasks))
+        exact = isinstance(self.costs.latency, Fraction)
+        return cycle_ratio(len(self.tasks), source, target, time, tokens, task_names(self.tasks), exact)
 
     def formula(self, steps: int) -> tuple[Any, str]:
         """Seconds per step as a SymPy expression, or None with the reason."""
@@ -341,8 +365,9 @@ def asked(
     topology: Any = None,
     n: int | None = None,
     link: str = "fifo",
+    exact: bool = False,
 ) -> Question:
-    """The arguments of :func:`timeline` as values; UsageError in one sentence for what is wrong.
+    """The arguments of :func:`timeline` as values, or as fractions; UsageError in one sentence for what is wrong.
 
     >>> asked("gd", compute="50ms", latency=0, bandwidth="1Gbit/s", size="1kB").costs.dense_bits
     8000.0
@@ -350,8 +375,8 @@ def asked(
     found = get_method(method)
     h = _constants(found, hyper)
     words = words_used(found, h)
-    neighbours, compute_times = _workers(compute, topology, n, words)
-    costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link)
+    neighbours, compute_times = _workers(compute, topology, n, words, exact)
+    costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link, exact)
     return Question(found, h, words, neighbours, costs, inputs)
 
 
@@ -366,12 +391,12 @@ def _constants(method: Method, hyper: Any) -> Any:
     return at(h, 0)
 
 
-def _workers(compute: Any, topology: Any, n: int | None, words: Sequence[str]) -> tuple[list[list[int]], tuple[float, ...]]:
+def _workers(compute: Any, topology: Any, n: int | None, words: Sequence[str], exact: bool) -> tuple[Any, tuple[Any, ...]]:
     """Neighbours and compute time per worker; one worker stands for all where all are alike."""
     listed = isinstance(compute, (list, tuple))
     if listed and not compute:
         raise UsageError("compute must hold at least one time.")
-    times = tuple(seconds(c, "compute") for c in (compute if listed else [compute]))
+    times = tuple(seconds(c, "compute", exact) for c in (compute if listed else [compute]))
     if listed and n is not None and n != len(times):
         raise UsageError(f"compute holds {len(times)} times, but n = {n}.")
     if "gossip" not in words or topology is None:
@@ -388,27 +413,29 @@ def _workers(compute: Any, topology: Any, n: int | None, words: Sequence[str]) -
     return [sorted(graph.graph[i]) for i in range(graph.n)], times if listed else times * graph.n
 
 
-def _costs(compute, latency, bandwidth, size, compressor, bytes_share, encode, link) -> tuple[Costs, dict[str, Any]]:
+def _costs(compute, latency, bandwidth, size, compressor, bytes_share, encode, link, exact) -> tuple[Costs, dict[str, Any]]:
     if link == "fair":
         raise Unsupported(
             "the time line of a fairly shared link: it is no max-plus system and has no closed form; use link='fifo' or 'blocking'"
         )
     if link not in LINKS:
         raise nearest(str(link), LINKS, "link rule")
-    dense = 8 * size_bytes(size, "size")
+    dense = 8 * size_bytes(size, "size", exact)
     message = _message_bits(compressor, bytes_share, dense)
-    lat, bw, enc = seconds(latency, "latency"), bits_per_second(bandwidth, "bandwidth"), seconds(encode, "encode")
+    message = Fraction(message) if exact else float(message)
+    lat, bw = seconds(latency, "latency", exact), bits_per_second(bandwidth, "bandwidth", exact)
+    enc = seconds(encode, "encode", exact)
     inputs = {"compute": list(compute), "encode": enc, "latency": lat, "bandwidth": bw, "size": dense / 8, "bytes_sent": message / 8}
     return Costs(compute, enc, lat, bw, message, dense, link == "blocking"), inputs
 
 
-def _message_bits(compressor: Any, bytes_share: Any, dense: float) -> float:
+def _message_bits(compressor: Any, bytes_share: Any, dense: Any) -> Any:
     if compressor is not None and bytes_share is not None:
         raise UsageError("give compressor or bytes_share, not both.")
     if bytes_share is not None:
-        if isinstance(bytes_share, bool) or not isinstance(bytes_share, (int, float)) or not 0 < bytes_share <= 2:
+        if isinstance(bytes_share, bool) or not isinstance(bytes_share, (int, float, Fraction)) or not 0 < bytes_share <= 2:
             raise UsageError(f"bytes_share must be in (0, 2] (above 1 where indices outweigh), not {bytes_share!r}.")
-        return bytes_share * dense
+        return (Fraction(bytes_share) if isinstance(dense, Fraction) else bytes_share) * dense
     if compressor is None:
         return dense
     from verify_rates.solvers.compressors import get_compressor
@@ -422,7 +449,7 @@ def _message_bits(compressor: Any, bytes_share: Any, dense: float) -> float:
     bits = made.bits(int(d))
     if bits is None:
         raise UsageError(f"the bits of {made.name} depend on the data; give bytes_share instead.")
-    return float(bits)
+    return bits
 
 
 def _shown(steps: Any, per_round: int, tau: int) -> int:

@@ -41,9 +41,10 @@ CostOf = Callable[[str, tuple[str, int], "Load | None", int], Cost]
 
 @dataclass
 class ClockWorld(EventWorld):
-    """Moments are seconds; a task starts when its inputs and its stream are ready."""
+    """Moments are seconds, as floats or fractions; a task starts when its inputs and its stream are ready."""
 
     cost: CostOf | None = None
+    zero: Any = 0.0
     step: int = 0
     free: dict[tuple[str, int], float] = field(default_factory=dict)
     events: list[Event] = field(default_factory=list)
@@ -54,7 +55,7 @@ class ClockWorld(EventWorld):
     def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> float:
         assert self.cost is not None
         occupies, later = self.cost(word, stream, load, copies)
-        start = max(ready, self.free.get(stream, 0.0))
+        start = max(ready, self.free.get(stream, self.zero))
         self.free[stream] = start + occupies
         self.events.append(Event(word, *stream, self.step, start, start + occupies, start + occupies + later))
         return start + occupies + later
@@ -72,19 +73,20 @@ def run(method: Method, hyper: Any, steps: int, cost: CostOf, neighbours: Sequen
 
 def seconds_per_round(
     method: Method, hyper: Any, cost: CostOf, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False
-) -> float:
+) -> Any:
     """Pace in the steady state: rounds are simulated until all clocks are those of some earlier round, shifted, and as much is
     still to be sent.
 
     A max-plus system commutes with shifts in time, so a common shift repeats for ever: the answer is exact, not a long average.
     Streams that nothing ties together (a link that falls behind for ever) have shifts of their own; there the largest one is
-    taken once all have stayed the same for 500 rounds.
+    taken once all have stayed the same for 500 rounds.  With costs in fractions there is no rounding, and the answer is a fraction.
 
     Errors: ArithmeticError where no shift is found in 20,000 rounds.
     """
     tau, steps = int(getattr(hyper, "tau", 0)), period_steps(method, hyper)
-    world = ClockWorld(neighbours, encodes, cost=cost)
-    s = world.start(method, hyper, 0.0)
+    zero = 0 * cost("grad", ("compute", 0), None, 1).occupies  # a fraction where costs are fractions
+    world = ClockWorld(neighbours, encodes, cost=cost, zero=zero)
+    s = world.start(method, hyper, zero)
     watch = _Watch(2 * (tau + 2) * world.n)
     for r in range(MOST_ROUNDS):
         for t in range(steps):
@@ -104,7 +106,7 @@ class _Watch:
         self.kinds: deque[Any] = deque(maxlen=longest)
         self.shifts, self.steady = np.zeros((0, 0)), np.zeros(longest, dtype=int)
 
-    def see(self, now: np.ndarray, kind: Any) -> float | None:
+    def see(self, now: np.ndarray, kind: Any) -> Any:
         """Seconds per round, once known."""
         if self.seen and len(self.seen[0]) != len(now):  # a stream came into use
             self.seen.clear()
@@ -117,20 +119,23 @@ class _Watch:
         self.kinds.appendleft(kind)
         return found
 
-    def _compare(self, now: np.ndarray, kind: Any) -> float | None:
-        shifts, limit = now - np.array(self.seen), ROUNDING * max(1.0, float(now.max()))
+    def _compare(self, now: np.ndarray, kind: Any) -> Any:
+        shifts, exact = now - np.array(self.seen), now.dtype == object
+        limit = 0 if exact else ROUNDING * max(1.0, float(now.max()))
         alike = np.array([other == kind for other in self.kinds])
         tied = alike & (np.ptp(shifts, axis=1) <= limit)
         if tied.any():
             back = int(np.argmax(tied))
-            return float(np.mean(shifts[back])) / (back + 1)
+            return (np.max(shifts[back]) if exact else float(np.mean(shifts[back]))) / (back + 1)
         m = len(self.shifts)
         same = alike[:m] & (np.abs(shifts[:m] - self.shifts) <= 2 * limit).all(axis=1)
         self.steady[:m] = np.where(same, self.steady[:m] + 1, 0)
         self.shifts = shifts
         done = self.steady[: len(shifts)] >= UNTIED_ROUNDS
         back = int(np.argmax(done))
-        return float(np.max(shifts[back])) / (back + 1) if done.any() else None
+        if not done.any():
+            return None
+        return np.max(shifts[back]) / (back + 1) if exact else float(np.max(shifts[back])) / (back + 1)
 
 
 def _step(method: Method, world: ClockWorld, s: Any, hyper: Any, t: int) -> Any:
@@ -148,4 +153,4 @@ def _clocks(world: ClockWorld, s: Any) -> np.ndarray:
         else:
             stack.extend(v)
     streams = [world.free[key] for key in sorted(world.free)]
-    return np.maximum(np.array([*streams, *flat]), min(streams, default=0.0))
+    return np.maximum(np.array([*streams, *flat]), min(streams, default=world.zero))
