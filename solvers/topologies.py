@@ -90,6 +90,20 @@ class Topology:
         return np.linalg.eigvalsh(_laplacian(self.graph))
 
     @property
+    def members(self) -> np.ndarray:
+        """The one matrix, (1, n, n); topologies that change have several (:class:`verify_rates.solvers.switching.Switching`)."""
+        return self.W[None]
+
+    def order(self, steps: int, seed: tuple[int, int]) -> np.ndarray:
+        """Which of the members a step uses, int64 (1,): the one there is."""
+        return np.zeros(1, np.int64)
+
+    @property
+    def mean_degree(self) -> float:
+        """Links of a worker, on average."""
+        return float(self.degrees.mean())
+
+    @property
     def degrees(self) -> np.ndarray:
         """int64 (n,): neighbours of every worker."""
         return np.array([self.graph.degree[i] for i in range(self.n)], dtype=np.int64)
@@ -257,7 +271,9 @@ def topology(make: Callable[..., Any]) -> Callable[..., Any]:
         raise UsageError("a topology is a function with a name, the one by which it is found, not a lambda.")
     if not parameters:
         raise UsageError(f"topology {name} must be a function of n, the number of workers, such as {name}(n).")
-    if name in GRAPHS and (name not in _OWN or home(_OWN[name]) != home(make)):
+    from verify_rates.solvers.switching import SWITCHING
+
+    if name in SWITCHING or (name in GRAPHS and (name not in _OWN or home(_OWN[name]) != home(make))):
         raise UsageError(f"a topology named {name!r} exists already; choose another name.")
     GRAPHS[name] = _OWN[name] = make
     _PARAMETERS[name] = {p.name: _kind(p.annotation) for p in parameters[1:]}
@@ -265,7 +281,7 @@ def topology(make: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def topologies() -> list[str]:
-    """Names of the graphs that :func:`get_topology` knows.
+    """Names of the graphs that :func:`get_topology` knows; those that change are in :data:`verify_rates.solvers.switching.SWITCHING`.
 
     >>> "ring" in topologies()
     True
@@ -273,13 +289,16 @@ def topologies() -> list[str]:
     return sorted(GRAPHS)
 
 
-def get_topology(spec: Any, n: int | None = None, *, mixing: str | None = None) -> Topology:
+def get_topology(spec: Any, n: int | None = None, *, mixing: str | None = None) -> Any:
     """The topology of a text, a networkx graph, a list of edges or a mixing matrix, on n workers.
+
+    Returns a :class:`Topology`, or a :class:`~verify_rates.solvers.switching.Switching` where the graph changes from step to step.
 
     Parameters
     ----------
-    spec : text such as ``ring``, ``torus(rows=2)``, ``erdos_renyi(p=0.4, seed=1)`` or ``star(mixing=best)``; a networkx graph; edges
-        ``[(0, 1), (1, 2)]``; an (n, n) mixing matrix, taken as it is; or a :class:`Topology`.
+    spec : text such as ``ring``, ``torus(rows=2)``, ``erdos_renyi(p=0.4, seed=1)`` or ``star(mixing=best)``, or of a changing one,
+        ``one_peer``, ``alternating(graph=ring)``, ``random_matchings(graph=torus, p=0.5)``; a networkx graph; edges
+        ``[(0, 1), (1, 2)]``; an (n, n) mixing matrix, taken as it is; or a topology made before.
     n : number of workers; may be left out where ``spec`` fixes it.
     mixing : ``metropolis`` (default), ``max_degree`` or ``best`` (best constant weight).
 
@@ -295,7 +314,8 @@ def get_topology(spec: Any, n: int | None = None, *, mixing: str | None = None) 
     """
     if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
         raise UsageError(f"n must be a whole number of workers, at least 1, not {n!r}.")
-    if isinstance(spec, Topology):
+    made: Any
+    if hasattr(spec, "members"):
         made = spec
     elif isinstance(spec, str):
         made = _named(spec, n, mixing)
@@ -311,10 +331,16 @@ def get_topology(spec: Any, n: int | None = None, *, mixing: str | None = None) 
     return made
 
 
-def _named(text: str, n: int | None, mixing: str | None) -> Topology:
+def _named(text: str, n: int | None, mixing: str | None) -> Any:
+    from verify_rates.solvers import switching
+
     name, given, named = split_spec(text, "topology")
+    if name not in GRAPHS and name not in switching.SWITCHING:
+        raise nearest(name, [*GRAPHS, *switching.SWITCHING], "topology")
     if name not in GRAPHS:
-        raise nearest(name, GRAPHS, "topology")
+        if n is None:
+            raise UsageError(f"topology {name} needs the number of workers n.")
+        return switching.named(text, int(n), mixing)
     kinds: dict[str, type] = {**_PARAMETERS.get(name, {}), "mixing": str}
     if len(given) >= len(kinds):
         raise UsageError(f"topology {name} takes its parameters by name: {', '.join(kinds)}.")

@@ -5,10 +5,15 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from verify_rates.problems import get_problem
+from verify_rates.solvers.engine.run import simulate
 from verify_rates.solvers.method import UsageError
+from verify_rates.solvers.switching import SWITCHING, Switching, best_alpha, decomposed, matchings, rho_of, switching
 from verify_rates.solvers.topologies import MATCHA8_MATCHINGS, MIXINGS, Topology, get_topology, topologies
+from verify_rates.solvers.words import Unsupported
 
 ATOL = 1e-12  # eigenvalues of symmetric matrices with entries of size 1, n <= 16
+ALPHA_ATOL = 1e-8  # of rho at the weight that is searched for: Brent's search stops at 1.5e-8 of the weight, slopes are of order 1
 TABLE = 1e-5  # the paper file gives five or six figures
 
 
@@ -149,3 +154,185 @@ def test_two_mixings_are_refused():
         get_topology(np.full((2, 2), 0.5), mixing="best")
     with pytest.raises(UsageError, match="symmetric"):
         Topology("custom", np.array([[0.5, 0.5], [0.4, 0.6]]), nx.path_graph(2))
+
+
+# --- graphs that change ----------------------------------------------------------------------------------------------
+
+J8 = np.full((8, 8), 1 / 8)
+
+
+@pytest.mark.parametrize("name", SWITCHING)
+def test_every_changing_topology_leads_to_the_average(name):
+    t = get_topology(name, 8)
+    assert t.n == 8 and t.members.shape[1:] == (8, 8) and not t.members.flags.writeable
+    assert np.abs(t.members - t.members.transpose(0, 2, 1)).max() <= ATOL and np.abs(t.members.sum(axis=2) - 1).max() <= ATOL
+    again = get_topology(t.name, 8)
+    assert np.array_equal(again.members, t.members) and again.name == t.name
+    v = np.random.default_rng(0).normal(size=8)
+    x, mean = v, v.mean()
+    for k in t.order(3000, (0, 0)):
+        x = t.members[k] @ x
+    assert np.abs(x - mean).max() <= 1e-9
+    assert str(t).startswith(t.name)
+
+
+def test_one_peer_averages_in_a_period_and_no_sooner():
+    t = get_topology("one_peer", 16)
+    assert t.window == 4 and t.period_rho <= ATOL and t.mean_degree == 1.0
+    assert not t.connected_within(3) and t.connected_within(4)
+    assert all(np.abs(M - 1 / 16).max() <= ATOL for M in t.windows(4))
+    assert get_topology("one_peer", 1).n == get_topology("one_peer", 2).n - 1 == 1
+
+
+def test_windows_of_scattered_links_connect_and_shorter_ones_do_not():
+    t = get_topology("scattered(graph=path, window=4, seed=3)", 8)
+    assert t.window == 4 and not t.connected_within(3)  # a path without one of its links falls apart
+    union = {tuple(sorted(e)) for e in t.union.edges}
+    assert union == {(i, i + 1) for i in range(7)}
+    other = get_topology("scattered(graph=path, window=4, seed=4)", 8)
+    assert not np.array_equal(other.members, t.members)
+
+
+def test_a_period_contracts_the_consensus_distance_as_said():
+    t = get_topology("scattered(graph=ring, window=3)", 8)
+    rng, worst = np.random.default_rng(1), 0.0
+    for s in range(3):
+        for _ in range(200):
+            v = rng.normal(size=8)
+            v -= v.mean()
+            x = v
+            for k in range(3):
+                x = t.members[(s + k) % 3] @ x
+            worst = max(worst, float(x @ x / (v @ v)))
+        u = np.linalg.svd(t.windows(3)[s] - J8)[2][0]
+        worst = max(worst, float(np.sum((t.windows(3)[s] @ u) ** 2)))
+    assert worst == pytest.approx(t.period_rho, rel=1e-9)
+
+
+@pytest.mark.parametrize("name", ["random_matchings(graph=matcha8, p=0.4)", "random_edge(graph=torus)", "intermittent(graph=star, p=0.3)"])
+def test_rho_of_a_drawn_topology_is_the_mean_over_draws(name):
+    t = get_topology(name, 8)
+    order = t.order(40_000, (5, 0))
+    counts = np.bincount(order, minlength=len(t.members)) / len(order)
+    sampled = np.einsum("k,kij,kil->jl", counts, t.members, t.members) - J8
+    # entries of W'W are of order 1: the mean of 4e4 draws is off by 5e-3 a standard deviation, six of them in an 8 x 8 norm
+    assert abs(np.linalg.norm(sampled, 2) - t.rho) <= 6 * 8 / math.sqrt(40_000)
+    exact = sum(p * W.T @ W for p, W in zip(t.chances, t.members, strict=True)) - J8
+    assert np.linalg.norm(exact, 2) == pytest.approx(t.rho, abs=ATOL) and abs(t.chances.sum() - 1) <= ATOL
+
+
+def test_drawn_topologies_against_closed_forms():
+    t = get_topology("random_matchings(graph=matcha8, p=0.4)", 8)
+    Ls = decomposed("matcha8", 8)
+    alpha, rho = best_alpha(Ls, [0.4] * 5)
+    assert t.rho == pytest.approx(rho, abs=ATOL) == pytest.approx(rho_of(Ls, [0.4] * 5, alpha), abs=ATOL)
+    assert min(rho_of(Ls, [0.4] * 5, a) for a in np.linspace(0, 1, 301)) >= rho - ALPHA_ATOL
+    ring = get_topology("ring", 8)
+    assert get_topology("intermittent(graph=ring, p=0.3)", 8).rho == pytest.approx(1 - 0.3 * (1 - ring.rho), abs=ATOL)
+    L = get_topology("ring(mixing=best)", 8).laplacian_spectrum  # of one link: E[W'W] = I - L/(2 * 8 links)
+    assert get_topology("random_edge(graph=ring)", 8).rho == pytest.approx(1 - L[1] / 16, abs=ATOL)
+    assert t.mean_degree == pytest.approx(0.4 * 2 * 12 / 8)
+
+
+def test_matchings_cover_a_graph_once():
+    for name in ("ring", "torus", "star", "complete", "matcha8"):
+        graph = get_topology(name, 8).graph
+        Ls = matchings(graph)
+        assert all(np.array_equal(L @ L, 2 * L) for L in Ls)
+        assert np.array_equal(sum(Ls), np.diag(list(dict(sorted(graph.degree)).values())) - nx.to_numpy_array(graph, nodelist=range(8)))
+
+
+def test_draws_depend_on_seed_and_trial_alone():
+    t = get_topology("random_edge", 8)
+    first = t.order(50, (3, 1))
+    assert np.array_equal(first, t.order(50, (3, 1))) and np.array_equal(first[:20], t.order(20, (3, 1)))
+    assert not np.array_equal(first, t.order(50, (3, 2))) and not np.array_equal(first, t.order(50, (4, 1)))
+    assert list(get_topology("one_peer", 8).order(5, (0, 0))) == [0, 1, 2, 0, 1]
+
+
+@pytest.mark.parametrize("name", ["one_peer", "random_matchings(graph=ring, p=0.5)", "scattered(graph=ring, window=2)"])
+def test_gossip_uses_the_matrix_of_the_step_in_both_engines(name):
+    problem = get_problem("quadratic", n=4, d=3, zeta2_star=1.0)
+    t = get_topology(name, 4)
+    a, b = (simulate("gossip_sgd", problem, {"gamma": 0.1}, steps=30, seeds=2, seed=9, topology=name, engine=e) for e in ("numpy", "numba"))
+    for trial in range(2):
+        x = np.zeros((4, 3))
+        for k in t.order(30, (9, trial)):
+            x = t.members[k] @ (x - 0.1 * problem.grads(x))
+        assert np.abs(a.final["x"][trial] - x).max() <= ATOL and np.abs(b.final["x"][trial] - x).max() <= ATOL
+    fixed = simulate("gossip_sgd", problem, {"gamma": 0.1}, steps=30, topology="ring", seed=9)
+    assert np.abs(fixed.final["x"][0] - a.final["x"][0]).max() > 1e-3
+    assert a.settings["topology"].startswith(t.name)
+
+
+def test_a_single_member_is_the_fixed_topology():
+    problem, ring = get_problem("quadratic", n=4, d=3, zeta2_star=1.0), get_topology("ring", 4)
+    for engine in ("numpy", "numba"):
+        a, b = (simulate("gossip_sgd", problem, {"gamma": 0.1}, steps=30, topology=t, engine=engine) for t in (ring, switching([ring])))
+        assert np.array_equal(a.final["x"], b.final["x"])
+
+
+def test_readings_of_one_graph_refuse_with_the_reason():
+    from verify_rates.theory.quadratic import quadratic
+    from verify_rates.theory.timeline import timeline
+    from verify_rates.theory.traffic import traffic
+    from verify_rates.theory.worst_case.solve import worst_case
+
+    t = get_topology("one_peer", 4)
+    for reading in (
+        lambda: t.rho,
+        lambda: t.W,
+        lambda: worst_case("gossip_sgd", {"gamma": 0.5}, steps=1, mixing=t, n=4),
+        lambda: quadratic("gossip_sgd", {"gamma": 0.5}, gossip=t),
+        lambda: timeline("gossip_sgd", {"gamma": 0.5}, topology="one_peer", n=4, compute=1.0, size=1e6, bandwidth=1e9, latency=0.0),
+        lambda: get_topology("random_edge", 4).window,
+        lambda: get_topology("random_edge", 4).period_rho,
+    ):
+        with pytest.raises(Unsupported, match=r"one_peer|random_edge"):
+            reading()
+    sent = traffic("gossip_sgd", {"gamma": 0.5}, d=10, n=4, topology="one_peer").up_per_step
+    assert sent == traffic("gossip_sgd", {"gamma": 0.5}, d=10, n=2, topology="path").up_per_step  # one neighbour a step
+
+
+@pytest.mark.parametrize(
+    ("spec", "n", "message"),
+    [
+        ("one_pear", 8, "did you mean 'one_peer'"),
+        ("one_peer", 6, "power of two"),
+        ("one_peer", None, "needs the number of workers"),
+        ("one_peer(3)", 8, "takes 0 parameter"),
+        ("random_edge(graph=rng)", 8, "did you mean 'ring'"),
+        ("random_matchings(p=0)", 8, "p of random_matchings must be in (0, 1]"),
+        ("random_matchings(p=nan)", 8, "must be finite"),
+        ("random_matchings(graph=complete)", 16, "at most 12"),
+        ("random_matchings(q=1)", 8, "unknown parameter of random_matchings 'q'"),
+        ("intermittent(p=1.5)", 8, "must be in (0, 1]"),
+        ("intermittent(mixing=metro)", 8, "did you mean 'metropolis'"),
+        ("scattered(window=0)", 8, "between 1 and the 8 links"),
+        ("scattered(window=9)", 8, "between 1 and the 8 links"),
+        ("scattered(seed=-1)", 8, "seed must be at least 0"),
+        ("periodic(graphs=ring+str)", 8, "did you mean 'star'"),
+    ],
+)
+def test_bad_changing_topologies(spec, n, message):
+    with pytest.raises(UsageError) as error:
+        get_topology(spec, n)
+    assert message in str(error.value)
+
+
+def test_bad_changing_topologies_of_one_s_own():
+    ring = get_topology("ring", 4)
+    for make, said in (
+        (lambda: switching([]), "at least one graph"),
+        (lambda: switching([ring, get_topology("ring", 5)]), "same workers, not 4 and 5"),
+        (lambda: switching([[(0, 1)], [(0, 1)]], name="pairs") and switching([np.eye(3), np.eye(3)]), "do not connect"),
+        (lambda: switching([np.array([[0.0, 1.0], [1.0, 0.0]])]), "never shrinks"),
+        (lambda: switching([ring, ring], chances=[0.5, 0.6]), "sum to 1"),
+        (lambda: switching([ring, ring], chances=[1.0]), "2 numbers"),
+        (lambda: switching([ring, ring], chances=[math.nan, 1.0]), "at least 0"),
+        (lambda: switching([np.array([[0.5, 0.5], [0.4, 0.6]])]), "symmetric"),
+        (lambda: switching([[(0, 1)]], mixing="metropolos"), "did you mean 'metropolis'"),
+        (lambda: Switching("idle", np.stack([np.eye(2), np.full((2, 2), 0.5)]), [1.0, 0.0]), "do not connect"),
+    ):
+        with pytest.raises(UsageError, match=said):
+            make()

@@ -131,7 +131,7 @@ def _degree(topology: Any, n: int, used: bool) -> float:
         raise UsageError("the traffic of a gossip needs a topology.")
     from verify_rates.solvers.topologies import get_topology
 
-    return float(get_topology(topology, n).degrees.mean())
+    return get_topology(topology, n).mean_degree
 
 
 def _summed(

@@ -50,6 +50,8 @@ _PUBLIC = {
     "compressor": "verify_rates.solvers.compressors",
     "check_compressor": "verify_rates.solvers.compressor_check",
     "topology": "verify_rates.solvers.topologies",
+    "switching": "verify_rates.solvers.switching",
+    "on_ball": "verify_rates.problems.local",
 }
 
 __all__ = sorted(_PUBLIC)

@@ -257,9 +257,10 @@ def _problem_rows(extra: Iterable[Any]) -> list[Row]:
 
 
 def _topology_rows(extra: Iterable[Any]) -> list[Row]:
+    from verify_rates.solvers.switching import SWITCHING
     from verify_rates.solvers.topologies import GRAPHS
 
-    return [{"name": name, "what": _first_line(inspect.getdoc(graph))} for name, graph in sorted(GRAPHS.items())]
+    return [{"name": name, "what": _first_line(inspect.getdoc(graph))} for name, graph in sorted({**GRAPHS, **SWITCHING}.items())]
 
 
 def _measure_rows(extra: Iterable[Any]) -> list[Row]:
@@ -369,6 +370,7 @@ def _default(f: Any) -> str:
 def _named(extra: tuple[Any, ...]) -> dict[str, dict[str, Callable[[], Entry]]]:
     from verify_rates.problems import problems
     from verify_rates.solvers.compressors import compressors
+    from verify_rates.solvers.switching import SWITCHING
     from verify_rates.solvers.topologies import GRAPHS
 
     known = problems()
@@ -384,7 +386,7 @@ def _named(extra: tuple[Any, ...]) -> dict[str, dict[str, Callable[[], Entry]]]:
         "paper": {name: partial(_show_paper, name, module) for name, module in _papers().items()},
         "compressor": classes("compressor", compressors()),
         "problem": classes("problem", shipped) | {name: partial(_show_own_problem, name, p) for name, p in own.items()},
-        "topology": classes("topology", GRAPHS),
+        "topology": classes("topology", {**GRAPHS, **SWITCHING}),
         "measure": classes("measure", _measures(extra)),
     }
 

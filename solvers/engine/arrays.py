@@ -35,7 +35,8 @@ class ArrayWorld(World):
     gens: list[np.random.Generator]
     shared: np.random.Generator
     compressor: Any = None
-    W: Any = None
+    W: Any = None  # (P, n, n), the mixing matrices
+    order: Any = (0,)  # which of them a step uses; the last for all steps beyond
     xp: Any = np
     t: int = 0
     exact: bool = False
@@ -64,7 +65,7 @@ class ArrayWorld(World):
 
     def gossip(self, v):
         self._check("gossip", v, 2)
-        return self.W @ v
+        return self.W[int(self.order[min(self.t, len(self.order) - 1)]), :, :] @ v
 
     def compress(self, v):
         if v.ndim == 1:  # at the server: coins of the shared generator, no worker sends anything
@@ -176,8 +177,8 @@ class ArrayWorld(World):
 def world_of(plan: Plan, seed: tuple[int, int], xp: Any = np) -> ArrayWorld:
     """The world of one seed."""
     gens, shared = generators(plan.n, *seed)
-    W = None if plan.topology is None else xp.asarray(plan.topology.W)
-    return ArrayWorld(plan.problem, gens, shared, plan.compressor, W, xp, delta=plan.delta, twins=twins(gens))
+    members, order = plan.mixing(seed)
+    return ArrayWorld(plan.problem, gens, shared, plan.compressor, xp.asarray(members), order, xp, delta=plan.delta, twins=twins(gens))
 
 
 def state_of(plan: Plan, flat: np.ndarray, xp: Any = np) -> Any:

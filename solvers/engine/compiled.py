@@ -43,7 +43,8 @@ class CompiledWorld(NamedTuple):
     data: Any
     compress: Any
     params: Any
-    W: Any
+    W: Any  # (P, n, n), the mixing matrices
+    now: Any  # the number of the one that this step uses
     gens: Any
     first: Any  # with the next: equal generators, which grad_pair alone draws from
     second: Any
@@ -62,6 +63,7 @@ class Parts(NamedTuple):
     data: Any
     params: Any
     W: Any
+    order: Any  # which of W a step uses
     gens: Any
     first: Any
     second: Any
@@ -73,10 +75,13 @@ class Parts(NamedTuple):
 
 
 GENERATORS = types.ListType(GENERATOR)
+INTS = types.Array(types.int64, 1, "C")
+TENSOR = types.Array(types.float64, 3, "C")
 KERNELS = {"grad": types.FunctionType(GRAD), "value": types.FunctionType(VALUE), "compress": types.FunctionType(COMPRESS)}
 _MEMBERS: dict[str, Any] = {
     **{"n": types.int64, "d": types.int64, "t": types.int64, "exact": types.boolean, **KERNELS},
-    **{"data": DATA, "params": VECTOR, "W": MATRIX, "gens": GENERATORS, "first": GENERATORS, "second": GENERATORS, "shared": GENERATOR},
+    **{"data": DATA, "params": VECTOR, "W": TENSOR, "order": INTS, "now": types.int64},
+    **{"gens": GENERATORS, "first": GENERATORS, "second": GENERATORS, "shared": GENERATOR},
     **{"x_star": VECTOR, "f_star": types.float64, "delta": types.float64, "sent": VECTOR},
 }
 WORLD = types.NamedTuple([_MEMBERS[name] for name in CompiledWorld._fields], CompiledWorld)
@@ -164,12 +169,12 @@ def _spread(w, v):
 @meaning(words.gossip)
 def _gossip(w, v):
     def gossip(w, v):
-        out = np.zeros((w.n, w.d))
+        W, out = w.W[w.now], np.zeros((w.n, w.d))
         for i in range(w.n):
             for j in range(w.n):
-                if w.W[i, j] != 0.0:
+                if W[i, j] != 0.0:
                     for k in range(w.d):
-                        out[i, k] += w.W[i, j] * v[j, k]
+                        out[i, k] += W[i, j] * v[j, k]
         return out
 
     return gossip if _ndim(v) == 2 else None
@@ -475,7 +480,6 @@ class Outputs(NamedTuple):
     states: Any
 
 
-INTS = types.Array(types.int64, 1, "C")
 INPUTS = types.NamedTuple([VECTOR, MATRIX, INTS, types.Array(types.boolean, 1, "C"), INTS], Inputs)
 OUTPUTS = types.NamedTuple([MATRIX, VECTOR, VECTOR, VECTOR, VECTOR, VECTOR, MATRIX], Outputs)
 
@@ -494,6 +498,7 @@ with cache.keyed():
             compress,
             p.params,
             p.W,
+            p.order[min(t, p.order.size - 1)],
             p.gens,
             p.first,
             p.second,
@@ -691,12 +696,12 @@ def _job(plan: Plan, seed: tuple[int, int], step: Any, measures: Any) -> Job:
     grad, data = plan.problem.compiled()
     value = plan.problem.compiled_value() if hasattr(plan.problem, "compiled_value") else no_value
     compress, params = (no_compressor, np.zeros(0)) if plan.compressor is None else plan.compressor.compiled()
-    W = np.zeros((0, 0)) if plan.topology is None else plan.topology.W
+    W, order = plan.mixing(seed)
     x_star, f_star = plan.problem.constants.x_star, float(plan.problem.constants.f_star[0])
     x_star = np.full(plan.d, math.nan) if x_star is None else x_star
-    data, params, W, x_star = type(data)(*map(_writable, data)), *map(_writable, (params, W, x_star))
+    data, params, W, order, x_star = type(data)(*map(_writable, data)), *map(_writable, (params, W, order, x_star))
     gens, first, second, shared = _generators(plan, seed)
-    parts = Parts(plan.n, plan.d, data, params, W, gens, first, second, shared, x_star, f_star, plan.delta, np.zeros(1))
+    parts = Parts(plan.n, plan.d, data, params, W, order, gens, first, second, shared, x_star, f_star, plan.delta, np.zeros(1))
     every = np.array([name in plan.track for name in ("mean", "best", "average")])
     given = Inputs(plan.start(), plan.table, plan.records, every, np.zeros(2, np.int64))
     out = Outputs(*plan.empty_trial()[:-1])

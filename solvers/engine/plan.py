@@ -65,6 +65,14 @@ class Plan:
         hints = get_type_hints(self.method.hyper)
         return tuple(hints[name] is int for name in self.method.hyper._fields)
 
+    def mixing(self, seed: tuple[int, int]) -> tuple[np.ndarray, np.ndarray]:
+        """``(matrices (P, n, n), the number of the one that a step uses)``; of the last number for all steps beyond."""
+        if self.topology is None:
+            return np.zeros((0, 0, 0)), np.zeros(1, np.int64)
+        if not hasattr(self.topology, "members"):
+            return self.topology.W[None], np.zeros(1, np.int64)
+        return self.topology.members, self.topology.order(self.steps, seed)
+
     def hyper(self, t: int) -> Any:
         """The hyper-parameters of step t as Python numbers."""
         row = self.table[min(t, len(self.table) - 1)]

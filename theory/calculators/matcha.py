@@ -8,6 +8,7 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 
+from verify_rates.solvers.switching import matchings, rho_of
 from verify_rates.theory.calculators.lines import function, pace_of
 from verify_rates.theory.evidence import Found
 
@@ -23,25 +24,6 @@ def graph_of(name: str) -> nx.Graph:
 
 def laplacian(graph: nx.Graph) -> np.ndarray:
     return nx.laplacian_matrix(graph, nodelist=sorted(graph)).toarray().astype(float)
-
-
-def matchings(graph: nx.Graph) -> list[np.ndarray]:
-    """Laplacians of a decomposition into matchings: maximum matchings are peeled until no edge is left."""
-    left, found = nx.Graph(graph), []
-    while left.number_of_edges():
-        peeled = nx.Graph(sorted(nx.max_weight_matching(left, maxcardinality=True)))
-        peeled.add_nodes_from(graph)
-        left.remove_edges_from(peeled.edges)
-        found.append(laplacian(peeled))
-    return found
-
-
-def rho_of(Ls: list[np.ndarray], p: np.ndarray, alpha: float) -> float:
-    """matcha.2: ``||I - J - 2*alpha*Lbar + alpha^2*(Lbar^2 + 2*Ltil)||_2``."""
-    n = len(Ls[0])
-    mean = sum(q * L for q, L in zip(p, Ls, strict=True))
-    spread = sum(q * (1 - q) * L for q, L in zip(p, Ls, strict=True))
-    return _norm(np.eye(n) - np.ones((n, n)) / n - 2 * alpha * mean + alpha**2 * (mean @ mean + 2 * spread))
 
 
 def enumerated(activations: list[tuple[float, np.ndarray]]) -> float:

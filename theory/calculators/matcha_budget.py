@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-import networkx as nx
 import numpy as np
 
 from verify_rates.solvers.method import UsageError
-from verify_rates.theory.calculators.matcha import SIZE, graph_of, laplacian, matchings, rho_of
+from verify_rates.solvers.switching import best_alpha
+from verify_rates.solvers.switching import decomposed as by_matchings
+from verify_rates.theory.calculators.matcha import SIZE
 from verify_rates.theory.evidence import Found
 
 SDP_ATOL = 1e-6  # of eigenvalues of order 1 from an interior-point solve that stops at 1e-8
@@ -30,16 +31,7 @@ REFERENCE: dict[float, tuple[tuple[float, ...], float, float, float, float]] = {
 @lru_cache(maxsize=64)
 def decomposed(graph: str) -> tuple[np.ndarray, ...]:
     """Laplacians of the graph's matchings; the authors' own for the graph of their figure."""
-    from verify_rates.solvers.topologies import MATCHA8_MATCHINGS
-
-    if graph != "matcha8":
-        return tuple(matchings(graph_of(graph)))
-    found = []
-    for edges in MATCHA8_MATCHINGS:
-        made = nx.Graph(list(edges))
-        made.add_nodes_from(range(SIZE))
-        found.append(laplacian(made))
-    return tuple(found)
+    return tuple(by_matchings(graph, SIZE))
 
 
 def lambda_2(Ls: Sequence[np.ndarray], p: np.ndarray) -> float:
@@ -69,14 +61,6 @@ def activation(graph: str, share: float) -> np.ndarray:
         cp.Problem(cp.Maximize(gap), constraints).solve(solver=cp.CLARABEL)
     found: Any = p.value
     return np.clip(found, 0.0, 1.0)
-
-
-def best_alpha(Ls: Sequence[np.ndarray], p: np.ndarray) -> tuple[float, float]:
-    """``(alpha, rho)``: the minimum of the convex function rho(alpha), by a search in one dimension."""
-    from scipy.optimize import minimize_scalar
-
-    found = minimize_scalar(lambda a: rho_of(list(Ls), p, a), bounds=(0.0, 2.0), method="bounded", options={"xatol": 1e-10})
-    return float(found.x), float(found.fun)
 
 
 def alpha_sdp(Ls: Sequence[np.ndarray], p: np.ndarray) -> tuple[float, float]:
