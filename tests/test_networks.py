@@ -2,6 +2,7 @@
 
 import json
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -245,9 +246,9 @@ def test_a_resampled_trace_is_like_the_measured_one():
         a["zero_share"], abs=0.05
     )
     assert set(made.bandwidth) == set(source.bandwidth)
-    changes = sum(x != y for x, y in zip(made.bandwidth, made.bandwidth[1:], strict=False)) / made.period
+    changes = sum(x != y for x, y in pairwise(made.bandwidth)) / made.period
     shuffled = resampled(source, 20_000, "0.5s", seed=1)  # short stretches lose the memory
-    assert changes < 0.2 < sum(x != y for x, y in zip(shuffled.bandwidth, shuffled.bandwidth[1:], strict=False)) / shuffled.period
+    assert changes < 0.2 < sum(x != y for x, y in pairwise(shuffled.bandwidth)) / shuffled.period
 
 
 def test_traces_by_a_text(tmp_path):
@@ -278,6 +279,42 @@ def test_a_text_that_makes_no_trace(spec, words):
     assert "\n" not in str(told.value)
 
 
+# --- what the time consists of ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("method", ["gd", "ef_sgd", "dd_ef_sgd", "local_sgd", "acco", "gossip_sgd"])
+def test_the_path_that_ends_last_is_a_chain_without_gaps(method):
+    hyper = {"dd_ef_sgd": {"tau": 3}, "local_sgd": {"H": 4}}.get(method, {})
+    for seed in range(5):
+        trace = markov([0, 2e5, 9e5], 3, 60, seed=seed, latency=0.07)
+        done = run_along(
+            method, hyper, trace, steps=25, compute=[0.2, 0.3, 0.25], size=4000.0, topology="ring" if method == "gossip_sgd" else None
+        )
+        path = [done.events[i] for i in done.walk]
+        assert path[0].start == 0 and path[-1].arrives == done.seconds == max(e.arrives for e in done.events)
+        for a, b in pairwise(path):  # each starts just when the one before has arrived, or has left the stream
+            assert b.start == a.arrives or (b.start == a.end and (a.stream, a.worker) == (b.stream, b.worker))
+        assert sum(done.shares.values()) == pytest.approx(done.seconds, rel=1e-12) and min(done.shares.values()) >= 0
+
+
+def test_shares_are_how_the_time_answers():
+    """On a steady link the time is linear in its parts: one percent more of one takes one percent of its share more."""
+    given = {"steps": 40, "size": 4000.0}
+    for compute, latency, rate in ((0.3, 0.01, 1e6), (0.01, 0.01, 1e5), (0.05, 0.4, 1e6)):
+        done = run_along("dd_ef_sgd", {"tau": 2}, constant(rate, latency), compute=compute, **given)
+        for name, change in (("compute", (1.01, 1, 1)), ("latency", (1, 1.01, 1)), ("transfer", (1, 1, 1 / 1.01))):
+            link = constant(rate * change[2], latency * change[1])
+            more = run_along("dd_ef_sgd", {"tau": 2}, link, compute=compute * change[0], **given)
+            assert more.seconds - done.seconds == pytest.approx(0.01 * done.shares[name], abs=1e-9 * done.seconds)
+    assert max(done.shares, key=lambda k: done.shares[k]) == "latency" and "its last result waited for: compute" in str(done)
+
+
+def test_its_page_marks_the_path(tmp_path):
+    done = run_along("dd_ef_sgd", {"tau": 1}, markov([1e5, 9e5], 3, 60), steps=10, compute=0.1, size=4000.0)
+    done.to_html(tmp_path / "t.html")
+    assert (tmp_path / "t.html").read_text().count('class="bar mark"') == len(done.walk)
+
+
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
@@ -287,7 +324,7 @@ def run(*args):
 
 def test_the_command(tmp_path):
     file, method = tmp_path / "t.csv", ("--method", "dd_ef_sgd", "tau=2", "--compute", "0.3s", "--size", "250kB", "--steps", "40")
-    pictures = ("--plot", tmp_path / "t.png", "--chrome", tmp_path / "c.json")
+    pictures = ("--plot", tmp_path / "t.png", "--chrome", tmp_path / "c.json", "--html", tmp_path / "t.html")
     done = run(file, "--generate", "markov(levels=1Mbit/s|9Mbit/s, stay=3s, length=60, latency=80ms)", *method, *pictures, "--json")
     found = json.loads(done.stdout)
     trace = markov(["1Mbit/s", "9Mbit/s"], "3s", 60, latency="80ms")
@@ -298,7 +335,7 @@ def test_the_command(tmp_path):
     )
     steady = timeline("dd_ef_sgd", {"tau": 2}, compute=0.3, size=250e3, latency=0.08, bandwidth=trace.mean_bandwidth)
     assert found["run"]["at_mean"] == pytest.approx(steady.seconds_per_step) and known.seconds_per_step > steady.seconds_per_step
-    assert all((tmp_path / name).stat().st_size > 1000 for name in ("t.png", "c.json"))
+    assert all((tmp_path / name).stat().st_size > 1000 for name in ("t.png", "c.json", "t.html"))
     text = run(file, *method).stdout
     assert "quantiles over time" in text and "dd_ef_sgd: 40 steps in" in text
 

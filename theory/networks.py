@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from verify_rates.solvers.method import Method, UsageError, nearest
 from verify_rates.theory import units
@@ -400,23 +400,33 @@ def _parameter(make: Callable[..., Trace], key: str, text: str) -> Any:
         raise UsageError(f"{key} must be a {'whole number' if kind is int else 'number'}, not {text!r}.") from None
 
 
+class _Moment(NamedTuple):
+    """A time, and the event that it waits for."""
+
+    time: Any
+    event: int = -1
+
+
 @dataclass
 class _TraceWorld(ClockWorld):
-    """Clocks whose links follow a trace; each link is first in, first out."""
+    """Clocks whose links follow a trace; each link is first in, first out.  Every event knows which other one let it start."""
 
     trace: Trace | None = None
+    after: list[int] = field(default_factory=list)  # per event the one it waited for, -1 for none
 
     def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Any:
         assert self.trace is not None and isinstance(self.cost, Costs)
-        start = max(ready, self.free.get(stream, 0))
+        start, before = max(ready, self.free.get(stream, _Moment(0)))
         if load is None:
             end = arrives = start + self.cost(word, stream).occupies
         else:
             end = self.trace.transfer(start, copies * load.bits(self.cost.message_bits, self.cost.dense_bits))
             arrives = end + self.trace.latency_at(end)
-        self.free[stream] = end
+        number = len(self.events)
+        self.free[stream] = _Moment(end, number)
         self.events.append(Event(word, *stream, self.step, start, end, arrives))
-        return arrives
+        self.after.append(before)
+        return _Moment(arrives, number)
 
 
 def along(
@@ -441,20 +451,22 @@ def along(
     >>> max(e.arrives for e in events)
     15.0
     """
+    given = {"size": size, "compressor": compressor, "bytes_share": bytes_share, "encode": encode, "topology": topology, "n": n}
+    return _played(method, hyper, trace, steps, compute=compute, **given).events
+
+
+def _played(method: str | Method, hyper: Any, trace: Trace, steps: int, **given: Any) -> _TraceWorld:
+    """The world after the first steps."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"steps must be a whole number from 1 on, not {steps!r}.")
-    link: dict[str, Any] = {
-        "latency": trace.mean_latency,
-        "bandwidth": trace.mean_bandwidth,
-    }  # for the check of the rest; transfers follow the trace
-    given = {"size": size, "compressor": compressor, "bytes_share": bytes_share, "encode": encode, "topology": topology, "n": n}
-    method, h, _, neighbours, costs, _ = asked(method, hyper, compute=compute, **link, **given)
+    mean = {"latency": trace.mean_latency, "bandwidth": trace.mean_bandwidth}  # for the check of the rest; transfers follow the trace
+    found, h, _, neighbours, costs, _ = asked(method, hyper, **mean, **given)
     world = _TraceWorld(neighbours, costs.encode > 0, cost=costs, trace=trace)
-    s = world.start(method, h, 0)
+    s = world.start(found, h, _Moment(0))
     for t in range(steps):
         world.step = t
-        s = method.state(*map(world.settle, method.step(s, world, h, t)))
-    return world.events
+        s = found.state(*map(world.settle, found.step(s, world, h, t)))
+    return world
 
 
 @dataclass(frozen=True)
@@ -466,6 +478,9 @@ class AlongTrace:
     seconds : when the last result is there.
     seconds_per_step : that, over the steps; the filling of the pipeline counts.
     at_mean : steady seconds per step on a link that keeps the trace's mean bandwidth and mean latency.
+    shares : seconds of compute, transfer and latency on the path of events, each waiting for the one before, that ends last: what the
+        time consists of.
+    walk : numbers of the events on that path.
     events : as of :func:`along`.
     """
 
@@ -474,22 +489,32 @@ class AlongTrace:
     seconds: float
     seconds_per_step: float
     at_mean: float
+    shares: dict[str, float]
+    walk: tuple[int, ...] = field(repr=False)
     events: tuple[Event, ...] = field(repr=False)
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, the events with named columns."""
-        names = ("method", "steps", "seconds", "seconds_per_step", "at_mean")
+        names = ("method", "steps", "seconds", "seconds_per_step", "at_mean", "shares", "walk")
         return {name: getattr(self, name) for name in names} | {"events": [e._asdict() for e in self.events]}
 
     def to_chrome(self, path: str | Path) -> None:
-        """Write the events as Chrome trace JSON for Perfetto (compressed for ``.gz``)."""
+        """Write the events as Chrome trace JSON for Perfetto (compressed for ``.gz``), with arrows along the path that ends last."""
         from verify_rates.theory.timeline.chrome import write
 
-        write(path, self.events, about={"method": self.method})
+        write(path, self.events, walk=self.walk, about={"method": self.method})
+
+    def to_html(self, path: str | Path) -> None:
+        """Write a Gantt chart as one interactive HTML page that needs no network."""
+        from verify_rates.theory.timeline.gantt import page
+
+        title = f"{self.method}: {self.steps} steps in {self.seconds:.6g} s"
+        Path(path).write_text(page(self.events, self.walk, title, "path of events that ends last"), encoding="utf-8")
 
     def __str__(self) -> str:
         pace = f"{self.steps} steps in {self.seconds:.6g} s, {self.seconds_per_step:.6g} s per step"
-        return f"{self.method}: {pace} (at the mean bandwidth and latency: {self.at_mean:.6g} s)"
+        parts = ", ".join(f"{name} {share / self.seconds:.1%}" for name, share in self.shares.items()) if self.seconds else "nothing"
+        return f"{self.method}: {pace} (at the mean bandwidth and latency: {self.at_mean:.6g} s)\nits last result waited for: {parts}"
 
 
 def run_along(method: str | Method, hyper: Any, trace: Trace, *, steps: int, **given: Any) -> AlongTrace:
@@ -500,7 +525,20 @@ def run_along(method: str | Method, hyper: Any, trace: Trace, *, steps: int, **g
     """
     from verify_rates.theory.timeline import timeline
 
-    events = along(method, hyper, trace, steps=steps, **given)
+    world = _played(method, hyper, trace, steps, **given)
     mean = timeline(method, hyper, latency=trace.mean_latency, bandwidth=trace.mean_bandwidth, steps=1, **given)
-    seconds = float(max(e.arrives for e in events))
-    return AlongTrace(mean.method, steps, seconds, seconds / steps, mean.seconds_per_step, tuple(events))
+    walk, events = _last(world), world.events
+    shares = {"compute": 0.0, "transfer": 0.0, "latency": 0.0}
+    for i, then in zip(walk, [*(events[j].start for j in walk[1:]), events[walk[-1]].arrives], strict=True):
+        shares["transfer" if events[i].stream == "link" else "compute"] += float(events[i].end - events[i].start)
+        shares["latency"] += float(then - events[i].end)
+    seconds = float(events[walk[-1]].arrives)
+    return AlongTrace(mean.method, steps, seconds, seconds / steps, mean.seconds_per_step, shares, tuple(walk), tuple(events))
+
+
+def _last(world: _TraceWorld) -> list[int]:
+    """The events on the path that ends last, in order of time."""
+    path = [max(range(len(world.events)), key=lambda i: world.events[i].arrives)]
+    while (before := world.after[path[-1]]) >= 0:
+        path.append(before)
+    return path[::-1]

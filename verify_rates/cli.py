@@ -773,20 +773,21 @@ def timeline(method, pairs, compute, plot, page, chrome, files, as_json, **given
 @click.option("--topology", help="A graph for gossip.")
 @click.option("--steps", type=COUNT, default=100, show_default=True, help="Steps of the method.")
 @click.option("--chrome", metavar="FILE", help="The method's events along the trace, for Perfetto (.json or .json.gz).")
+@click.option("--html", "page", metavar="FILE", help="The method's events along the trace as an interactive page.")
 @click.option("--plot", metavar="FILE", help="Bandwidth and latency over time (png, pdf or svg).")
 @FROM
 @AS_JSON
-def trace(file, pairs, latency, gaps, generate, method, steps, chrome, plot, files, as_json, **given):
+def trace(file, pairs, latency, gaps, generate, method, steps, chrome, page, plot, files, as_json, **given):
     """Summary of a bandwidth trace FILE (CSV: time_s,bandwidth_bit_per_s[,latency_s][,until_s]), and the time of a method along it.
 
     For example: trace lte.csv --latency 50ms --method dd_ef_sgd tau=2 --compute 50ms --size 1MB --bytes-share 0.1
     """
     from verify_rates.arguments import hyper
 
-    for path in (plot, chrome, file if generate else None):
+    for path in (plot, chrome, page, file if generate else None):
         _writable(path)
-    if method is None and (pairs or chrome or given["compute"] is not None or given["size"] is not None):
-        raise UsageError("KEY=VALUE, --compute, --size and --chrome are about a method; name it by --method.")
+    if method is None and (pairs or chrome or page or given["compute"] is not None or given["size"] is not None):
+        raise UsageError("KEY=VALUE, --compute, --size, --chrome and --html are about a method; name it by --method.")
     _load(files)
     from verify_rates.plots import check_format
     from verify_rates.theory import networks
@@ -804,8 +805,9 @@ def trace(file, pairs, latency, gaps, generate, method, steps, chrome, plot, fil
             raise UsageError("the time of a method needs --compute and --size.")
         run = networks.run_along(method, hyper(pairs), read, steps=steps, **given)
         facts["run"] = run.to_dict()
-        if chrome:
-            run.to_chrome(chrome)
+        for path, write in ((chrome, run.to_chrome), (page, run.to_html)):
+            if path:
+                write(path)
     if as_json:
         _print_json(facts)
     else:

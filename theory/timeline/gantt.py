@@ -78,39 +78,50 @@ def rows_of(events: Sequence[Event]) -> list[tuple[str, int]]:
 
 
 def figure_of(line: TimeLine, path: str | Path | None = None) -> Any:
-    """Gantt chart of a time line's events, one row a stream; a matplotlib Figure, also written to ``path`` if given.
+    """Gantt chart of a time line with the walk that sets the pace marked; a matplotlib Figure, also written to ``path`` if given."""
+    title = f"{line.method}: {line.seconds_per_step:.4g} s per step, limited by {line.limit}"
+    return draw(line.events, critical_walk(line), title, path, {"method": line.method, **line.inputs})
 
-    Bars on the walk that sets the pace are hatched and outlined in black, and arrows lead along it; a thin line is latency.
+
+def draw(
+    events: Sequence[Event], walk: Sequence[int], title: str, path: str | Path | None = None, about: dict[str, Any] | None = None
+) -> Any:
+    """Gantt chart of events, one row a stream; a matplotlib Figure, also written to ``path`` if given.
+
+    Bars on the walk are hatched and outlined in black, and arrows lead along it; a thin line is latency.
     """
     from matplotlib.figure import Figure
     from matplotlib.patches import Patch
 
-    rows, walk = rows_of(line.events), critical_walk(line)
+    rows, marks = rows_of(events), set(walk)
     figure = Figure(figsize=(7, 1.3 + 0.45 * len(rows)), layout="constrained")
     axes = figure.subplots()
-    for i, e in enumerate(line.events):
-        at, (colour, ink) = rows.index((e.stream, e.worker)), COLOURS.get(e.word, OTHER)
-        marked = i in walk
-        style: dict[str, Any] = {"hatch": "////", "edgecolor": MARK, "linewidth": 1.4} if marked else {"edgecolor": "white"}
-        axes.broken_barh([(e.start, e.end - e.start)], (at - 0.35, 0.7), facecolors=colour, zorder=3 if marked else 2, **style)
-        if e.arrives > e.end:
-            axes.plot([e.end, e.arrives], [at, at], color=MARK if marked else colour, linewidth=1)
-        box = {"boxstyle": "round,pad=0.1", "facecolor": colour, "edgecolor": "none"} if marked else None
-        middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4, "clip_on": True}
-        axes.text((e.start + e.end) / 2, at, str(e.step), fontsize=7, color=ink, bbox=box, **middle)
+    for i, e in enumerate(events):
+        _bar(axes, e, rows.index((e.stream, e.worker)), i in marks)
     for a, b in pairwise(walk):
-        _arrow(axes, rows, line.events[a], line.events[b])
-    words = dict.fromkeys(e.word for e in line.events)
+        _arrow(axes, rows, events[a], events[b])
+    words = dict.fromkeys(e.word for e in events)
     handles = [Patch(facecolor=COLOURS.get(w, OTHER)[0], label=w) for w in words]
     if walk:
         handles.append(Patch(facecolor="white", edgecolor=MARK, hatch="////", label="sets the pace"))
     figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), fontsize=7, frameon=False)
     axes.set_yticks(range(len(rows)), [f"{stream} {worker}" for stream, worker in rows])
     axes.set_xlabel("seconds (numbers are steps; a thin line is latency)")
-    axes.set_title(f"{line.method}: {line.seconds_per_step:.4g} s per step, limited by {line.limit}", fontsize=9)
+    axes.set_title(title, fontsize=9)
     if path is not None:
-        figure.savefig(path, metadata={"Title": json.dumps({"method": line.method, **line.inputs})})
+        figure.savefig(path, metadata={"Title": json.dumps(about or {})})
     return figure
+
+
+def _bar(axes: Any, e: Event, at: int, marked: bool) -> None:
+    colour, ink = COLOURS.get(e.word, OTHER)
+    style: dict[str, Any] = {"hatch": "////", "edgecolor": MARK, "linewidth": 1.4} if marked else {"edgecolor": "white"}
+    axes.broken_barh([(e.start, e.end - e.start)], (at - 0.35, 0.7), facecolors=colour, zorder=3 if marked else 2, **style)
+    if e.arrives > e.end:
+        axes.plot([e.end, e.arrives], [at, at], color=MARK if marked else colour, linewidth=1)
+    box = {"boxstyle": "round,pad=0.1", "facecolor": colour, "edgecolor": "none"} if marked else None
+    middle: dict[str, Any] = {"ha": "center", "va": "center", "zorder": 4, "clip_on": True}
+    axes.text((e.start + e.end) / 2, at, str(e.step), fontsize=7, color=ink, bbox=box, **middle)
 
 
 def _arrow(axes: Any, rows: Sequence[tuple[str, int]], a: Event, b: Event) -> None:
@@ -143,7 +154,7 @@ class _Bar(NamedTuple):
         box = f'x="{x:.2f}" y="{top}" width="{wide:.2f}" height="{BAR}"'
         lines += f'<rect class="fill" {box} fill="{colour}"/>' + (f'<rect class="hatch" {box} fill="url(#hatch)"/>' if self.marked else "")
         lines += f'<text x="{x + wide / 2:.2f}" y="{middle + 4}" fill="{ink}">{e.step}</text>'
-        data = f'data-start="{e.start!r}" data-end="{e.end!r}" data-arrives="{e.arrives!r}"'
+        data = f'data-start="{float(e.start)!r}" data-end="{float(e.end)!r}" data-arrives="{float(e.arrives)!r}"'
         return f'<g class="{kind}" {data}>{lines}<title>{html.escape(told)}</title></g>'
 
 
@@ -193,17 +204,29 @@ draw();"""
 
 
 def page_of(line: TimeLine) -> str:
-    """The Gantt chart as one self-contained HTML page: wheel to zoom, drag to move, double click for all, hover for an event's times.
+    """The Gantt chart of a time line as one self-contained HTML page, with its facts.
 
     >>> from verify_rates import timeline
-    >>> page = page_of(timeline("gd", compute=1, latency=2, bandwidth=8, size=4, steps=2))
-    >>> page.count('class="bar mark"'), "http" in page
+    >>> made = page_of(timeline("gd", compute=1, latency=2, bandwidth=8, size=4, steps=2))
+    >>> made.count('class="bar mark"'), "http" in made
     (4, False)
     """
-    rows, walk = rows_of(line.events), set(critical_walk(line))
-    total = max((e.arrives for e in line.events), default=0.0) or 1.0
+    title = f"{line.method}: {line.seconds_per_step:.6g} s per step, limited by {line.limit}"
+    return page(line.events, critical_walk(line), title, "walk along the cycle that sets the pace", line._repr_html_())
+
+
+def page(events: Sequence[Event], walk: Sequence[int], title: str, marked: str, facts: str = "") -> str:
+    """A Gantt chart as one self-contained HTML page: wheel to zoom, drag to move, double click for all, hover for an event's times.
+
+    Parameters
+    ----------
+    walk : numbers of the events to mark; ``marked`` says in words what they are.
+    facts : HTML below the chart.
+    """
+    rows, marks = rows_of(events), set(walk)
+    total = float(max((e.arrives for e in events), default=0.0)) or 1.0
     unit, height = WIDTH / total, 8 + len(rows) * ROW
-    bars = [_Bar(e, rows.index((e.stream, e.worker)), i in walk) for i, e in enumerate(line.events)]
+    bars = [_Bar(e, rows.index((e.stream, e.worker)), i in marks) for i, e in enumerate(events)]
     bars.sort(key=lambda bar: bar.marked)  # the marked ones on top
     names = "".join(
         f'<text class="name" x="{LEFT - 8}" y="{8 + i * ROW + BAR / 2 + 4}">{html.escape(s)} {w}</text>' for i, (s, w) in enumerate(rows)
@@ -218,12 +241,11 @@ def page_of(line: TimeLine) -> str:
     clip = f'<clipPath id="inside"><rect x="{LEFT}" y="0" width="{WIDTH}" height="{height}"/></clipPath>'
     box = f'width="{LEFT + WIDTH + 40}" height="{height + 24}" data-left="{LEFT}" data-width="{WIDTH}" data-total="{total!r}"'
     drawn = f'<g clip-path="url(#inside)">{"".join(bar.svg(unit) for bar in bars)}</g>'
-    words = dict.fromkeys(e.word for e in line.events)
+    words = dict.fromkeys(e.word for e in events)
     key = "".join(f'<span class="key" style="background:{COLOURS.get(w, OTHER)[0]}"></span>{html.escape(w)}' for w in words)
-    title = html.escape(f"{line.method}: {line.seconds_per_step:.6g} s per step, limited by {line.limit}")
-    help_ = "Wheel: zoom. Drag: move. Double click: all. Hatched with a black outline: one walk along the cycle that sets the pace."
+    name, told = html.escape(title), f"Wheel: zoom. Drag: move. Double click: all. Hatched with a black outline: one {marked}."
     return (
-        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style></head>\n'
-        f"<body><h1>{title}</h1><p>{help_}</p><p>{key}</p>\n<svg {box}><defs>{hatch}{clip}</defs>{ticks}{names}{drawn}</svg>\n"
-        f'<p id="told"></p>\n{line._repr_html_()}\n<script>{_SCRIPT}</script></body></html>\n'
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{name}</title><style>{_STYLE}</style></head>\n'
+        f"<body><h1>{name}</h1><p>{told}</p><p>{key}</p>\n<svg {box}><defs>{hatch}{clip}</defs>{ticks}{names}{drawn}</svg>\n"
+        f'<p id="told"></p>\n{facts}\n<script>{_SCRIPT}</script></body></html>\n'
     )
