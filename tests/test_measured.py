@@ -77,6 +77,17 @@ def test_steps_of_a_device(tmp_path, name):
     assert read_profile(written(tmp_path, later)).values == pytest.approx([(300 + 10 * k + 400) * 1e-6 for k in range(3)])
 
 
+@pytest.mark.parametrize("device", [True, False])
+def test_kinds_as_older_profilers_named_them(tmp_path, device):
+    old, names = kineto(device=device), {"cpu_op": "Operator", "user_annotation": "Operator", "kernel": "Kernel", "cuda_runtime": "Runtime"}
+    for e in old["traceEvents"]:
+        if "cat" in e:
+            e["cat"] = names.get(e["cat"], e["cat"])
+            e["tid"] = f"stream {e['tid']}" if e["cat"] == "Kernel" else str(e["tid"])
+    new = read_profile(written(tmp_path, kineto(device=device)))
+    assert read_profile(written(tmp_path, old)).values == new.values
+
+
 def test_communication_is_left_out_by_its_name(tmp_path):
     other = kineto()
     for e in other["traceEvents"]:

@@ -50,6 +50,7 @@ def _number(text: Any, path: str | Path, line: int, column: str, positive: bool 
 # --- compute times ----------------------------------------------------------------------------------------------------
 
 STEP = re.compile(r"ProfilerStep#(\d+)")
+OLD_KINDS = {"operator": "cpu_op"}  # profilers before 2022 also wrote Kernel and Runtime
 EXCHANGE = re.compile(r"nccl|rccl|hccl|oneccl|gloo|c10d|\bmpi", re.IGNORECASE)  # what such libraries call their kernels and calls
 
 
@@ -223,7 +224,9 @@ def _spans(trace: Mapping[str, Any], path: str | Path) -> list[_Span]:
             raise UsageError(f"{path}: {first.get('name')!r} at {first.get('ts')} has a negative duration.")
         worker = names.get(("process_name", pid, None), str(pid)).removeprefix("worker ")
         on = names.get(("thread_name", pid, tid), str(tid))
-        found.append(_Span(str(first.get("name")), str(first.get("cat")), worker, on, start / 1e6, end / 1e6, first.get("args") or {}))
+        kind = str(first.get("cat")).lower()
+        kind = OLD_KINDS.get(kind, kind)
+        found.append(_Span(str(first.get("name")), kind, worker, on, start / 1e6, end / 1e6, first.get("args") or {}))
     if not found:
         raise UsageError(f"{path} holds no events with a duration.")
     return found
@@ -254,7 +257,7 @@ def _per_step(spans: Sequence[_Span], rank: str, path: str | Path) -> tuple[dict
     workers = {s.worker for s in steps}
     if len(workers) != 1:
         raise UsageError(f"{path} holds the steps of {len(workers)} processes; give one file per worker.")
-    launched = {s.args["correlation"]: s.start for s in spans if s.kind in ("cuda_runtime", "cuda_driver") and "correlation" in s.args}
+    launched = {s.args["correlation"]: s.start for s in spans if s.kind.endswith(("runtime", "driver")) and "correlation" in s.args}
     device = any(s.kind == "kernel" for s in spans)
     busy = [s for s in spans if s.kind == ("kernel" if device else "cpu_op") and not EXCHANGE.search(s.name) and not STEP.fullmatch(s.name)]
     starts = np.array([launched.get(s.args.get("correlation"), s.start) for s in busy])

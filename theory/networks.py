@@ -413,17 +413,18 @@ class _TraceWorld(ClockWorld):
 
     trace: Trace | None = None
     after: list[int] = field(default_factory=list)  # per event the one it waited for, -1 for none
+    idle: dict[tuple[str, int], _Moment] = field(default_factory=dict)  # when a stream was last left, and by which event
 
     def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Any:
         assert self.trace is not None and isinstance(self.cost, Costs)
-        start, before = max(ready, self.free.get(stream, _Moment(0)))
+        start, before = max(ready, self.idle.get(stream, _Moment(0)))
         if load is None:
             end = arrives = start + self.cost(word, stream).occupies
         else:
             end = self.trace.transfer(start, copies * load.bits(self.cost.message_bits, self.cost.dense_bits))
             arrives = end + self.trace.latency_at(end)
         number = len(self.events)
-        self.free[stream] = _Moment(end, number)
+        self.idle[stream] = _Moment(end, number)
         self.events.append(Event(word, *stream, self.step, start, end, arrives))
         self.after.append(before)
         return _Moment(arrives, number)
@@ -459,7 +460,7 @@ def _played(method: str | Method, hyper: Any, trace: Trace, steps: int, **given:
     """The world after the first steps."""
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:
         raise UsageError(f"steps must be a whole number from 1 on, not {steps!r}.")
-    mean = {"latency": trace.mean_latency, "bandwidth": trace.mean_bandwidth}  # for the check of the rest; transfers follow the trace
+    mean: dict[str, Any] = {"latency": trace.mean_latency, "bandwidth": trace.mean_bandwidth}  # for the checks; transfers follow the trace
     found, h, _, neighbours, costs, _ = asked(method, hyper, **mean, **given)
     world = _TraceWorld(neighbours, costs.encode > 0, cost=costs, trace=trace)
     s = world.start(found, h, _Moment(0))
