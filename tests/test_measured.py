@@ -33,7 +33,8 @@ def shared(name):
 
 def kineto(steps=3, device=True):
     """What the PyTorch profiler writes, in little: steps on the processor, launches, kernels that run later, one that communicates."""
-    events = [{"ph": "M", "name": "process_name", "pid": 4242, "tid": 0, "ts": 0, "args": {"name": "python"}}]
+    events = [{"ph": "M", "name": "process_name", "pid": pid, "tid": 0, "ts": 0, "args": {"name": "python"}} for pid in (4242, 0)]
+    events.append({"ph": "M", "name": "thread_name", "pid": 0, "tid": 20, "ts": 0, "args": {"name": "stream 20 "}})
     for k in range(steps):
         at = 1000.0 * k
         step = {"ph": "X", "cat": "user_annotation", "name": f"ProfilerStep#{k + 7}", "pid": 4242, "tid": 4242, "ts": at, "dur": 1000.0}
@@ -77,6 +78,23 @@ def test_steps_of_a_device(tmp_path, name):
     assert read_profile(written(tmp_path, later)).values == pytest.approx([(300 + 10 * k + 400) * 1e-6 for k in range(3)])
 
 
+def test_times_since_1970_lose_nothing(tmp_path):
+    """Short kernels at 1.7e15 microseconds: in seconds, neighbouring floats are 0.24 microseconds apart there."""
+    late = kineto()
+    for e in late["traceEvents"]:
+        e["ts"] += 1_700_000_000_000_000.0
+        if e.get("cat") == "kernel":
+            e["dur"] /= 1000
+    assert read_profile(written(tmp_path, late), match="gemm").values == pytest.approx([3e-7, 3.1e-7, 3.2e-7], rel=1e-6)
+
+
+def test_two_processes_of_one_name_are_two(tmp_path):
+    both = kineto()
+    both["traceEvents"] += [{**e, "pid": 4343} for e in both["traceEvents"] if e["pid"] == 4242]
+    with pytest.raises(UsageError, match="the steps of 2 processes; give one file per worker"):
+        read_profile(written(tmp_path, both))
+
+
 @pytest.mark.parametrize("device", [True, False])
 def test_kinds_as_older_profilers_named_them(tmp_path, device):
     old, names = kineto(device=device), {"cpu_op": "Operator", "user_annotation": "Operator", "kernel": "Kernel", "cuda_runtime": "Runtime"}
@@ -102,7 +120,7 @@ def test_steps_of_a_processor_alone(tmp_path):
 
 def test_events_by_name(tmp_path):
     found = read_profile(written(tmp_path, kineto()), match="gemm|relu")
-    assert found.durations == {("0", "20"): pytest.approx((4e-4,) * 3), ("0", "7"): pytest.approx((3e-4, 3.1e-4, 3.2e-4))}
+    assert found.durations == {("0", "7"): pytest.approx((3e-4, 3.1e-4, 3.2e-4)), ("0", "stream 20"): pytest.approx((4e-4,) * 3)}
     assert read_profile(written(tmp_path, kineto()), match="gemm|relu", stream="7").mean == pytest.approx(3.1e-4)
     with pytest.raises(UsageError, match="on 2 streams; choose one by stream="):
         _ = found.per_worker

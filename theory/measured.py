@@ -198,8 +198,12 @@ def _trace_durations(path: str | Path, match: str | None) -> tuple[dict[tuple[st
 
 
 def _spans(trace: Mapping[str, Any], path: str | Path) -> list[_Span]:
-    """Complete events and begin-end pairs, with the names that metadata give to processes and threads."""
+    """Complete events and begin-end pairs, from the first of them on, with the names that metadata give to workers and threads.
+
+    Times since 1970 in microseconds leave a float no digits below a fourth of one, so the first is taken off before anything is added.
+    """
     events = trace["traceEvents"]
+    origin = min((_moment(e, "ts", path) for e in events if e.get("ph") in ("X", "B")), default=0.0)
     names = {
         (e.get("name"), e.get("pid"), e.get("tid") if e.get("name") == "thread_name" else None): str(e["args"]["name"])
         for e in events
@@ -212,18 +216,19 @@ def _spans(trace: Mapping[str, Any], path: str | Path) -> list[_Span]:
             opened[pid, tid].append(e)
         if e.get("ph") not in ("X", "E"):
             continue
-        first, ts = e, _moment(e, "ts", path)
+        first, ts = e, _moment(e, "ts", path) - origin
         if e["ph"] == "E":
             if not opened[pid, tid]:
                 raise UsageError(f"{path}: the end of {e.get('name')!r} at {e.get('ts')} has no beginning.")
             first = opened[pid, tid].pop()
-            start, end = _moment(first, "ts", path), ts
+            start, end = _moment(first, "ts", path) - origin, ts
         else:
             start, end = ts, ts + _moment(e, "dur", path)
         if end < start:
             raise UsageError(f"{path}: {first.get('name')!r} at {first.get('ts')} has a negative duration.")
-        worker = names.get(("process_name", pid, None), str(pid)).removeprefix("worker ")
-        on = names.get(("thread_name", pid, tid), str(tid))
+        process = names.get(("process_name", pid, None), "")  # profilers name all processes alike, after the program
+        worker = process.removeprefix("worker ") if process.startswith("worker ") else str(pid)
+        on = names.get(("thread_name", pid, tid), str(tid)).strip()
         kind = str(first.get("cat")).lower()
         kind = OLD_KINDS.get(kind, kind)
         found.append(_Span(str(first.get("name")), kind, worker, on, start / 1e6, end / 1e6, first.get("args") or {}))
