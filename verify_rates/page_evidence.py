@@ -131,7 +131,19 @@ def witness(result: Result) -> str:
         return f"At {where} the exact worst case is {number(check.lower)}; the claim says at most {number(check.bound)}."
     told = sentence(check.message).rstrip(".")
     where = point(check.parameters, told)
-    return f"{told} (at {where})." if where else f"{told}."
+    return (f"{told} (at {where})." if where else f"{told}.") + _numbers(check, told)
+
+
+_SAYS = {"<=": "at most ", ">=": "at least ", "==": ""}
+
+
+def _numbers(check: Check, told: str) -> str:
+    """The measured value and the bound, where the sentence does not have them already."""
+    said = number(check.bound)
+    if check.bound in (0.0, IDENTITY_RTOL) or said in re.findall(r"[\d.e+-]*\d", told):
+        return ""
+    value = check.upper if check.relation == ">=" else check.lower
+    return f" The value is {number(value)}; the claim says {_SAYS[check.relation]}{said}."
 
 
 def _run(check: Check) -> str:

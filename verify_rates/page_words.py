@@ -47,7 +47,7 @@ def prose(text: str) -> str:
     """A sentence of the record as Markdown: Greek letters, powers and products as people write them, nothing read as markup.
 
     >>> prose("at most 2*gamma**2*L^(2K)*||e||^2 <= x*, for theta_k in ``a_b``")
-    'at most 2·γ²·L^(2K)·‖e‖² ≤ x\\\\*, for θ\\\\_k in `a_b`'
+    'at most 2·γ²·L^(2K)·‖e‖² ≤ x⋆, for θ\\\\_k in `a_b`'
     """
     parts, at = [], 0
     for found in _CODE.finditer(text):
@@ -86,6 +86,7 @@ def _rules() -> list[tuple[re.Pattern[str], Any]]:
         (rf"(?<![A-Za-z])({names})(2(?!\d)|\d*)(?![A-Za-z])", lambda m: _GREEK[m[1]] + ("²" if m[2] == "2" else m[2])),
         (r"√\((\w+)\)", lambda m: f"√{m[1]}"),
         (r"\^(\d+)(?!\w|\.\d)", lambda m: m[1].translate(_SUPERSCRIPTS)),
+        (r"\b([xfy])\*(?=\|\||[^\w(\[√]|$)", lambda m: f"{m[1]}⋆"),  # the optimum
         (r"(?<=[\w)\]²³'])\*(?=[\w(\[√|])", "·"),
         (r"==", "="),
         (r"\|\|", "‖"),
