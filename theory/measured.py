@@ -266,10 +266,9 @@ def _per_step(spans: Sequence[_Span], rank: str, path: str | Path) -> tuple[dict
     device = any(s.kind == "kernel" for s in spans)
     busy = [s for s in spans if s.kind == ("kernel" if device else "cpu_op") and not EXCHANGE.search(s.name) and not STEP.fullmatch(s.name)]
     starts = np.array([launched.get(s.args.get("correlation"), s.start) for s in busy])
-    durations = []
-    for step in steps:
-        inside = np.flatnonzero((step.start <= starts) & (starts < step.end))
-        durations.append(_covered([(busy[i].start, busy[i].end) for i in inside]))
+    order = np.argsort(starts, kind="stable")
+    ends = np.searchsorted(starts[order], [(step.start, step.end) for step in steps])
+    durations = [_covered((busy[i].start, busy[i].end) for i in order[first:last]) for first, last in ends]
     if not any(durations):
         raise UsageError(f"{path}: no kernel and no operator that computes was launched in its {len(steps)} steps; name events by match=.")
     what = "kernels that do not communicate run" if device else "operators of the processor that do not communicate run"
