@@ -38,6 +38,7 @@ _PUBLIC = {
     "check": "verify_rates.pipeline",
     "replay": "verify_rates.witness",
     "timeline": "verify_rates.theory.timeline",
+    "stragglers": "verify_rates.theory.stragglers",
     "traffic": "verify_rates.theory.traffic",
     "quadratic": "verify_rates.theory.quadratic",
     "catalogue": "verify_rates.listing",
