@@ -204,6 +204,19 @@ class A_item(_Sequence):
         return A
 
 
+class twos(_Sequence):
+    """How often 2 divides k: the exponent of silver steps (the ruler sequence)."""
+
+    nargs = 1
+
+    @staticmethod
+    def compute(k):
+        count = _count(k, "twos")
+        if count == 0:
+            raise UsageError("twos takes a whole number from 1, not 0: 2 divides 0 for ever.")
+        return mpmath.mpf((count & -count).bit_length() - 1)
+
+
 class largest_real_root(_Sequence):
     """The largest real root of a*x^3+b*x^2+c*x+d."""
 
@@ -236,7 +249,7 @@ FUNCTIONS: dict[str, Any] = {
     "floor": sp.floor,
     "Abs": sp.Abs,
     "Rational": sp.Rational,
-    **{f.__name__: f for f in (theta_ogm, lam_fista, u_qg, A_item, largest_real_root)},
+    **{f.__name__: f for f in (theta_ogm, lam_fista, u_qg, A_item, twos, largest_real_root)},
 }
 _ARGUMENTS = {"Rational": 2, "A_item": 2, "largest_real_root": 4, "Max": None, "Min": None}  # None: one or more; else 1
 _RELATIONS: dict[type, Callable[..., Any]] = {ast.LtE: sp.Le, ast.Lt: sp.Lt, ast.Eq: sp.Eq, ast.GtE: sp.Ge, ast.Gt: sp.Gt}

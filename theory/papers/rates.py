@@ -1,7 +1,7 @@
 """Exact worst cases that any correct engine reproduces (rates.N is row N of the project's table of known rates)."""
 
 from verify_rates.solvers.measures import ef21_lyapunov, ef_lyapunov, pair_distance
-from verify_rates.solvers.words import grad, mean, sqnorm
+from verify_rates.solvers.words import gap, grad, mean, sqnorm
 from verify_rates.theory.claims import Claim, Paper, Setting, product
 
 PAPER = Paper(
@@ -25,11 +25,19 @@ EF_TIGHT = "Berg Thomsen, Taylor and Dieuleveut"
 EF_STEP = {"s": "sqrt(1-delta)", "gamma": "2/(L+mu)*(1-s)/(1+s)", "q": "(L-mu)/(L+mu)"}
 EF_RATE = "((((1-s)*q + sqrt((1-s)**2*q**2 + 4*s))/2)**2)**N*V0"
 CGD_STEP = {"s": "sqrt(1-delta)"}
+QUADRATIC_MINIMUM = "Max(mu/L, Min(1, 1/(gamma*L*(2*N+1))))"
+NEXT_THETA = "lam_fista(t+1) + floor((t+1)/N)*(theta_ogm(N) - lam_fista(t+1))"  # the last one is another
 
 
 def quarter_residual(s, w, h):
     """``||x - A x||^2 / 4``, the gradient being x - A x."""
     return sqnorm(w, mean(w, grad(w, s.x))) / 4
+
+
+def triple_output(s, w, h):
+    """``f - f*`` at the output ``xi + rho^2/(1-rho^2) v`` of the triple momentum method, ``rho = beta/eta - 1``."""
+    rho = h.beta / h.eta - 1
+    return gap(w, s.x + (rho**2 / (1 - rho**2) - h.eta) * s.v)
 
 
 def runs(*problems, **values):
@@ -86,6 +94,28 @@ CLAIMS = [
         source="Taylor, Hendrickx and Glineur 2017; Rotaru et al. 2024",
         provenance="paper",
         tight=True,
+    ),
+    *(
+        Claim(
+            id_,
+            f"Gradient descent with the N = 2^k - 1 silver steps on convex functions: {what}.",
+            method="gd",
+            measure="function_gap",
+            bound=bound,
+            lets={"rho": "1 + sqrt(2)", "a": "twos(N+1)", "gamma": "(1 + (1+sqrt(2))**(twos(t+1)-1))/L"},
+            when=("2**a == N + 1",),
+            setting=CONVEX,
+            grid=product(L=(10, 1), N=(1, 3, 7)),
+            runs=runs(REAL, DIGITS, N=(7, 63)),
+            families=("huber",),
+            source=source,
+            provenance=provenance,
+            tight=tight,
+        )
+        for id_, what, bound, source, provenance, tight in (
+            ("rates.4", "the published rate", "L/(1 + sqrt(4*rho**(2*a) - 3))*V0", "Altschuler and Parrilo 2023", "paper", False),
+            ("silver.exact", "the exact rate", "L/(4*rho**a - 2)*V0", "found from exact worst cases, k = 1 to 4", "derived", True),
+        )
     ),
     *(
         Claim(
@@ -156,6 +186,110 @@ CLAIMS = [
         source="PEPit, nonconvex gradient_descent",
         provenance="code",
         tight=True,
+    ),
+    Claim(
+        "rates.11",
+        "Gradient descent on quadratics: the worst of the largest eigenvalue and the slowest one below it.",
+        method="gd",
+        measure="function_gap",
+        bound="L/2*Max(q*(1 - q*L*gamma)**(2*N), (1 - gamma*L)**(2*N))*V0",
+        lets={"gamma": "c/L", "q": QUADRATIC_MINIMUM},
+        when=("gamma*L < 2",),
+        setting=Setting(functions="quadratic", n=1),
+        grid=product(L=3, mu=(0.3, 0), c=(1, 1.8), N=(1, 4)),
+        source="Bousselmi, Hendrickx and Glineur 2023",
+        provenance="paper",
+    ),
+    Claim(
+        "rates.12",
+        "Gradient descent with steps 1/(L*u_t) on convex functions of quadratic growth: f(x_N) - f* <= L*R0^2/(2*u_N).",
+        method="gd",
+        measure="function_gap",
+        bound="L/(2*u_qg(N))*V0",
+        lets={"gamma": "1/(L*u_qg(t+1))"},
+        setting=Setting(functions="convex_quadratic_growth", n=1),
+        grid=product(L=(1, 3), N=(1, 6)),
+        source="Goujaud, Taylor and Dieuleveut 2022, Conjecture A.3",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.13",
+        "Heavy ball in its averaging form on convex functions of quadratic growth: f(x_N) - f* <= L*R0^2/(2*(N+1)).",
+        method="heavy_ball",
+        measure="function_gap",
+        bound="L/(2*(N+1))*V0",
+        lets={"gamma": "1/(L*(t+2))", "beta": "t/(t+2)"},
+        setting=Setting(functions="convex_quadratic_growth", n=1),
+        grid=product(L=(1, 3), N=(1, 5)),
+        source="Goujaud, Taylor and Dieuleveut 2022, Theorems 2.3 and 2.4",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.16",
+        "The optimised gradient method on convex functions: f(x_N) - f* <= L*R0^2/(2*theta_N^2), the best of all first-order methods.",
+        method="ogm",
+        measure="function_gap",
+        bound="L/(2*theta_ogm(N)**2)*V0",
+        lets={"gamma": "1/L", "a": f"(lam_fista(t) - 1)/({NEXT_THETA})", "b": f"lam_fista(t)/({NEXT_THETA})"},
+        setting=CONVEX,
+        grid=product(L=(3, 1), N=(1, 4)),
+        runs=runs(REAL, DIGITS, N=(10, 50)),
+        families=("huber",),
+        source="Kim and Fessler 2016, Theorem 2; Drori 2017",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.17",
+        "Nesterov's method with momentum t/(t+3) on convex functions: f(x_N) - f* <= 2*L*R0^2/(N^2+5*N+6).",
+        method="nesterov",
+        measure="function_gap",
+        bound="2*L/(N**2 + 5*N + 6)*V0",
+        lets={"gamma": "1/L", "beta": "t/(t+3)"},
+        setting=CONVEX,
+        grid=product(L=1, N=(1, 2, 5)),
+        runs=runs(REAL, DIGITS, N=(10, 50)),
+        families=("huber",),
+        source="Taylor, Hendrickx and Glineur 2017, Table 1",
+        provenance="paper",
+        tight=True,
+    ),
+    Claim(
+        "rates.18",
+        "Nesterov's method with FISTA's momentum on convex functions: f(x_N) - f* <= L*R0^2/(2*lam_{N-1}^2), 3 times too much at N = 1.",
+        method="nesterov",
+        measure="function_gap",
+        bound="L/(2*lam_fista(N-1)**2)*V0",
+        lets={"gamma": "1/L", "beta": "(lam_fista(t) - 1)/lam_fista(t+1)"},
+        setting=CONVEX,
+        grid=product(L=1, N=(1, 5)),
+        runs=runs(REAL, DIGITS, N=(10, 50)),
+        families=("huber",),
+        source="Beck and Teboulle 2009, Theorem 4.4",
+        provenance="paper",
+    ),
+    *(
+        Claim(
+            id_,
+            f"Triple momentum: f(x_N) - f* is at most rho^({power})*L*kappa/2*R0^2, rho = 1 - sqrt(mu/L).",
+            method="triple_momentum",
+            measure=triple_output,
+            bound=f"rho**({power})*L**2/(2*mu)*V0",
+            lets={"rho": "1 - sqrt(mu/L)", "gamma": "(1+rho)/L", "beta": "rho**2/(2-rho)", "eta": "rho**2/((1+rho)*(2-rho))"},
+            setting=CONVEX,
+            grid=product(L=1, mu=(0.1, 0.5), N=(1, 4)),
+            runs=runs(REAL, N=(10, 50)),
+            source=source,
+            provenance=provenance,
+            tight=tight,
+            expect=expect,
+        )
+        for id_, power, source, provenance, tight, expect in (
+            ("tmm.docstring", "2*N+2", "PEPit 0.5.1, triple_momentum, docstring", "code", False, "fails"),
+            ("tmm.steps", "2*N", "Van Scoy, Freeman and Lynch 2018, Theorem 1, with N gradient steps", "paper", False, "holds"),
+        )
     ),
     Claim(
         "rates.23",
