@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 from collections import Counter
+from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from verify_rates import pages
 from verify_rates.cli import main
 from verify_rates.listing import _papers
 from verify_rates.page_compare import difference, text_difference
+from verify_rates.page_curves import CURVES
 from verify_rates.page_data import data_of
 from verify_rates.page_text import context, paper_page, repair
 from verify_rates.page_words import prose
@@ -27,6 +29,9 @@ STORED = ROOT / "docs" / "papers"
 INDEX = ROOT / "docs" / "README.md"
 PAPERS = _papers()
 QUICK = ("gtopk", "mergecomp")  # papers whose claims take no time
+# The mean of 10,000 exponential times deviates by a hundredth of itself; a share u/(u + 1) changes by a quarter of that; five deviations.
+GOODPUT_ATOL = 5 * 0.25 * 0.01
+ENDS_ATOL = 100 * 2.0**-60  # the root of the rigid split is bisected 60 times on an interval below 100
 EMPTY = ("spoken_dialogue", "capsfusion")
 
 
@@ -130,6 +135,37 @@ def test_a_bound_of_a_method_has_a_curve_by_runs():
     (line,) = data["curve"]["lines"]
     assert data["curve"]["over"] == "steps N" and len(line["x"]) >= 3
     assert all(m < b for m, b in zip(line["measured"]["runs"], line["bound"], strict=True))
+
+
+@pytest.mark.parametrize("slug", CURVES)
+def test_a_curve_that_is_written_down_is_the_formula_of_its_claim(slug):
+    curve = CURVES[slug]
+    assert curve.claim in {c.id for c in collect(PAPERS[slug])}
+    lines = curve.lines()
+    assert len({line.label for line in lines}) == len(lines)
+    for line in lines:
+        assert len(line.x) == len(line.formula) == len(line.played) >= 5
+        if slug == "network_bottleneck":  # the most that any schedule reaches, which the simulated one does not
+            assert all(0 < played <= most for most, played in zip(line.formula, line.played, strict=True))
+        elif slug == "decoupled_diloco":
+            assert all(abs(a - b) < GOODPUT_ATOL for a, b in zip(line.formula, line.played, strict=True))
+        elif slug == "edge_learning":  # the root is enclosed in an interval of fractions
+            assert all(abs(a - b) < ENDS_ATOL for a, b in zip(line.formula, line.played, strict=True))
+        else:
+            assert list(map(Fraction, map(str, line.formula))) == list(map(Fraction, map(str, line.played)))
+
+
+def test_a_series_of_checks_ignores_tolerances_and_further_seeds():
+    claim = claims()["cocoa.4"]
+    checks = [
+        Check("bound", {"n": 2, "H": H, "seed": seed}, bound, bound, bound, proves=True)
+        for seed in (0, 1)
+        for H, bound in ((1, 0.5), (2, 0.25), (4, 0.125))
+    ]
+    (line,) = data_of([claim], {claim.id: Result(claim, Verdict.HOLDS, checks, "")})["curve"]["lines"]
+    assert line["x"] == [1, 2, 4] and line["bound"] == [0.5, 0.25, 0.125]
+    far = [dataclasses.replace(c, lower=1e-6 * c.bound) for c in checks]
+    assert data_of([claim], {claim.id: Result(claim, Verdict.HOLDS, far, "")})["curve"] is None
 
 
 # --- comparing ---------------------------------------------------------------------------------------------------------

@@ -6,8 +6,10 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
+from fractions import Fraction
 from typing import Any
 
+from verify_rates.page_curves import CURVES, Curve
 from verify_rates.page_words import number, prose
 from verify_rates.solvers.method import UsageError, get_method
 from verify_rates.theory.claims import Claim
@@ -22,15 +24,16 @@ SHARES = (1 / 32, 1 / 16, 1 / 8, 1 / 4, 1 / 2, 1)  # of the steps of a run at wh
 LONGEST, SEEDS = 300, 8  # steps and seeds of a curve by runs
 FEW_LINES = 4
 LEAST_POINTS = 3
+NEAR = 1e-2  # of the bound
 
 
-def data_of(about: Sequence[Claim], results: Mapping[str, Result]) -> Data:
+def data_of(about: Sequence[Claim], results: Mapping[str, Result], slug: str = "") -> Data:
     """What the figure of these claims shows, as plain data.
 
     ``claims``: per claim its verdict and, of every check, the kind, the measured value, the bound and the ratio of both.  ``curve``:
-    bound and measured values against steps or a parameter, or None.
+    bound and measured values against steps or a parameter, or None.  ``slug``: of the paper, for which a curve may be written down.
     """
-    return {"claims": {c.id: _evidence(results[c.id]) for c in about}, "curve": _curve(about, results)}
+    return {"claims": {c.id: _evidence(results[c.id]) for c in about}, "curve": _curve(about, results, slug)}
 
 
 def _short(value: float | None) -> float | str | None:
@@ -58,8 +61,10 @@ def _point(c: Check) -> Data:
 # --- the curve ------------------------------------------------------------------------------------------------------------
 
 
-def _curve(about: Sequence[Claim], results: Mapping[str, Result]) -> Data | None:
-    """The first that there is: worst cases of a tight bound, runs of a bound, a series of the checks over one parameter."""
+def _curve(about: Sequence[Claim], results: Mapping[str, Result], slug: str) -> Data | None:
+    """The first that there is: one written down, worst cases of a tight bound, runs of a bound, a series of the checks."""
+    if slug in CURVES:
+        return _written(CURVES[slug])
     sound = [c for c in about if c.expect == "holds" and not c.not_checkable]
     bounds = [c for c in sound if c.bound and c.relation == "<="]
     for c in sorted(bounds, key=lambda c: not c.setting.compressor):
@@ -69,6 +74,19 @@ def _curve(about: Sequence[Claim], results: Mapping[str, Result]) -> Data | None
         if c.runs and (found := _run(c)):
             return found
     return _series(sound, results)
+
+
+def _written(curve: Curve) -> Data:
+    lines = [
+        {
+            "label": line.label,
+            "x": list(line.x),
+            "bound": [_short(float(v)) for v in line.formula],
+            "measured": {"played": [_short(float(v)) for v in line.played]},
+        }
+        for line in curve.lines()
+    ]
+    return {"claim": curve.claim, "over": curve.over, "of": curve.of, "where": "", "says": curve.says, "lines": lines}
 
 
 def _solved(claim: Claim) -> Data | None:
@@ -136,44 +154,72 @@ def _quantity(claim: Claim) -> str:
 
 
 def _series(claims: Sequence[Claim], results: Mapping[str, Result]) -> Data | None:
-    """The longest series of checks in which one parameter changes the bound and nothing else changes."""
-    best: tuple[int, Data] | None = None
+    """The longest series of checks in which one parameter changes and nothing else; one whose bound changes comes first."""
+    best: tuple[tuple[bool, int], Data] | None = None
     for c in claims:
         checks = [k for k in results[c.id].checks if k.status == "ok" and k.bound and math.isfinite(k.bound) and math.isfinite(k.lower)]
         for name in [k for k in (c.grid[0] if c.grid else {}) if k not in ("seed", "said")]:
-            found = _over(c, name, checks)
-            if found and (best is None or _size(found) >= best[0]):
-                best = _size(found), found
+            found = _over(c, name, [k for k in checks if k.bound != IDENTITY_RTOL])
+            if found and not _near(found):
+                continue
+            if found and (best is None or _rank(found) >= best[0]):
+                best = _rank(found), found
     return best[1] if best else None
 
 
-def _size(found: Data) -> int:
-    return min(len(line["x"]) for line in found["lines"])
+def _near(found: Data) -> bool:
+    """Some measured value comes near its bound: else the bound is a tolerance, or nothing is seen."""
+    pairs = [pair for line in found["lines"] for values in line["measured"].values() for pair in zip(values, line["bound"], strict=True)]
+    return max(measured / bound for measured, bound in pairs) > NEAR
+
+
+def _rank(found: Data) -> tuple[bool, int]:
+    lines = found["lines"]
+    return all(len(set(line["bound"])) >= LEAST_POINTS for line in lines), min(len(line["x"]) for line in lines)
+
+
+def _number(value: Any) -> float | None:
+    """A number, or text that is one, as a fraction in the grid of a claim."""
+    try:
+        return None if isinstance(value, bool) else float(Fraction(value))
+    except (TypeError, ValueError):
+        return None
 
 
 def _over(claim: Claim, name: str, checks: Sequence[Check]) -> Data | None:
+    """The series of one claim over one parameter, a line for every choice of the others, of the first seed alone."""
+    seeds = [c.parameters["seed"] for c in checks if "seed" in c.parameters]
     groups: dict[str, list[tuple[float, Check]]] = {}
     for check in checks:
-        rest = dict(check.parameters)
-        x = rest.pop(name, None)
-        if isinstance(x, bool) or not isinstance(x, (int, float)):
-            return None
-        label = ", ".join(f"{k} = {v}" for k, v in rest.items() if isinstance(v, (int, float)) and not isinstance(v, bool) and k != "seed")
-        groups.setdefault(json.dumps(rest, sort_keys=True, default=str) + "|" + label, []).append((x, check))
-    lines = []
-    for key, points in groups.items():
-        points.sort(key=lambda p: p[0])
-        xs, found = [x for x, _ in points], [c for _, c in points]
-        if len(set(xs)) < LEAST_POINTS or len(set(xs)) < len(xs) or len({c.bound for c in found}) < LEAST_POINTS:
+        if seeds and check.parameters["seed"] != min(seeds):
             continue
-        label = key.rpartition("|")[2] if len(groups) > 1 else ""
+        rest = {k: v for k, v in check.parameters.items() if k not in (name, "seed")}
+        x = _number(check.parameters.get(name))
+        if x is None:
+            return None
+        groups.setdefault(_label(rest, checks), []).append((x, check))
+    lines = []
+    for label, points in sorted(groups.items()):
+        points.sort(key=lambda p: p[0])
+        xs, found = [int(x) if x == int(x) else x for x, _ in points], [c for _, c in points]
+        changes = max(len({c.bound for c in found}), len({_short(c.lower) for c in found}))
+        if len(set(xs)) < len(xs):
+            return None
+        if len(xs) < LEAST_POINTS or changes < LEAST_POINTS:
+            continue
         kind = "exact value" if all(c.proves for c in found) else "computed"
-        measured = {kind: [_short(c.lower) for c in found]}
+        measured = {kind: [_short(c.lower if c.relation != ">=" else c.upper) for c in found]}
         lines.append({"label": label, "x": xs, "bound": [_short(c.bound) for c in found], "measured": measured})
-    if not lines or len({line["label"] for line in lines}) < len(lines):
+    if not lines:
         return None
     chosen = [lines[round(i * (len(lines) - 1) / (FEW_LINES - 1))] for i in range(FEW_LINES)] if len(lines) > FEW_LINES else lines
     return {"claim": claim.id, "over": name, "of": "", "where": "", "lines": chosen}
+
+
+def _label(rest: Mapping[str, Any], checks: Sequence[Check]) -> str:
+    """Those of the other parameters that change over the checks."""
+    changing = [k for k in rest if len({json.dumps(c.parameters.get(k)) for c in checks}) > 1]
+    return ", ".join(f"{k} = {rest[k]}" for k in changing)
 
 
 def caption(data: Data, about: Sequence[Claim]) -> str:
@@ -185,6 +231,8 @@ def caption(data: Data, about: Sequence[Claim]) -> str:
     )
     if curve is None:
         return told
+    if curve.get("says"):
+        return f"Left: {prose(curve['says'])} Right: {told[0].lower()}{told[1:]}"
     kinds = list(dict.fromkeys(k for line in curve["lines"] for k in line["measured"]))
     words = {"worst case": "exact worst case", "runs": f"mean of up to {SEEDS} runs"}
     shown = " and ".join(words.get(k, k) for k in kinds)

@@ -22,7 +22,7 @@ LOOK: dict[str, tuple[str, str, str]] = {  # name, marker, colour of figure_plot
     "runs": ("runs", "o", "ORANGE"),
     "search": ("search", "x", "MAGENTA"),
 }
-FOR_CURVES = {"exact expectation": "moments", "exact value": "exact"}
+FOR_CURVES = {"played": "exact", "exact expectation": "moments", "exact value": "exact"}
 
 
 def draw(data: Data, path: Any) -> None:
@@ -45,6 +45,8 @@ def draw(data: Data, path: Any) -> None:
 
 
 def _draw_curve(axes: Any, curve: Data, plots: Any) -> None:
+    from matplotlib.ticker import NullFormatter
+
     colours = (plots.BLUE, plots.ORANGE, plots.TEAL, plots.MAGENTA)
     single = len(curve["lines"]) == 1
     for line, colour in zip(curve["lines"], colours, strict=False):
@@ -60,6 +62,7 @@ def _draw_curve(axes: Any, curve: Data, plots: Any) -> None:
     xs = [x for line in curve["lines"] for x in line["x"]]
     if min(xs) > 0 and max(xs) > MANY * min(xs):
         axes.set_xscale("log")
+        axes.xaxis.set_minor_formatter(NullFormatter())
     elif all(x == int(x) for x in xs):
         axes.xaxis.get_major_locator().set_params(integer=True)
     axes.set(xlabel=curve["over"], ylabel=curve["of"], title=curve["claim"])

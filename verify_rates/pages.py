@@ -48,7 +48,7 @@ class Written:
 def page(slug: str, module: Any, results: Mapping[str, Result], suite: str = "quick") -> Page:
     """The page of one paper from the results of its claims; nothing is checked here, but the curve of the figure is computed."""
     about = list(collect(module))
-    data = data_of(about, results) if any(results[c.id].checks for c in about) else None
+    data = data_of(about, results, slug) if any(results[c.id].checks for c in about) else None
     return Page(slug, paper_page(slug, module, results, suite, caption(data, about) if data else None), data)
 
 
