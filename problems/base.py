@@ -143,6 +143,10 @@ class Problem(abc.ABC):
         """Stochastic gradients, (n, d); written by the families whose noise depends on x (batches), the only ones that allow it."""
         raise NotImplementedError
 
+    def _start(self) -> np.ndarray:
+        """Written by the families that are at rest at 0."""
+        return np.zeros(self.d)
+
     @abc.abstractmethod
     def compiled(self) -> tuple[Any, Data]:
         """``(kernel, data)`` for the compiled engine."""
@@ -161,6 +165,11 @@ class Problem(abc.ABC):
     def _heavy_variance(self) -> float:
         """Both kinds: ``d scale^2 tail/(tail-2)``, infinite for tails up to 2."""
         return math.inf if self.tail <= 2 else up(self.d * self.scale**2 * self.tail / (self.tail - 2), 8)  # eight roundings
+
+    @cached_property
+    def start(self) -> np.ndarray:
+        """(d,) where runs begin unless they are told otherwise: 0, or a point beside it where 0 is a saddle."""
+        return self._start()
 
     @property
     def stochastic(self) -> bool:

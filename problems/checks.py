@@ -312,7 +312,8 @@ def _noise(problem: Any, where: list[np.ndarray], rng: np.random.Generator, draw
         yield _exceeds("sigma2_sup", c.sigma2_sup, float(worker[i] - SIGMAS * error[i]), rounding, x)
         if c.x_star is not None and np.array_equal(x, c.x_star):
             yield _exceeds("sigma2_star", c.sigma2_star, float(worker.mean() - SIGMAS * np.linalg.norm(error) / problem.n), rounding, x)
-        allowed = c.sigma2_sup if c.sigma2_sup is not None and c.sigma2_sup < math.inf else 0.0  # a rare outcome may be missing
+        known = c.sigma2_sup is not None and c.sigma2_sup < math.inf
+        allowed = c.sigma2_sup if known else float(samples.var(axis=0).max())  # a rare outcome may be missing in its coordinate
         deviation = np.sqrt(np.maximum(samples.var(axis=0), allowed))
         bias = np.abs(samples.mean(axis=0)) - SIGMAS * deviation / math.sqrt(draws)
         far = float(bias.max())

@@ -106,6 +106,10 @@ class Factorisation(LocallySmooth):
         size = float(np.linalg.norm(self._s)) * (1 + 8 * U)
         return up((2 * skew + skew**2 + gamma(min(self._shape) + 4) * min(self._shape)) * size * (1 + 8 * U))
 
+    def _start(self) -> np.ndarray:
+        """0 is stationary."""
+        return math.sqrt(self.top / self.d) * np.random.default_rng([self.seed, 19]).standard_normal(self.d)
+
     @property
     def _share(self) -> float:
         return 0.25 if self.symmetric else 0.5

@@ -103,3 +103,73 @@ def factorisation_value(data, i, x):
     """A quarter or a half of the squares of what is left over."""
     left = _left_over(data, i, x)
     return (left * left).sum() * (0.25 if data.params[8] == 1.0 else 0.5)
+
+
+@njit(cache=True, nogil=True)
+def embedding(data, i, x, gen, exact, out):
+    """``lam E + mean (E[t] - y)`` in the rows of the worker's tokens or of a batch; tokens in cols, targets in rows."""
+    rows, lam, width = _pick(data, i, gen, exact), data.params[5], int(data.params[6])
+    for j in range(x.size):
+        out[j] = lam * x[j]
+    for k in range(rows.size):
+        first = data.cols[rows[k]] * width
+        for j in range(width):
+            out[first + j] += (x[first + j] - data.rows[rows[k], j]) / rows.size
+    _add_noise(data.params, gen, exact, out)
+
+
+@njit(cache=True, nogil=True)
+def embedding_value(data, i, x):
+    """``mean ||E[t] - y||^2/2 + lam/2 ||E||^2``."""
+    rows, width, total = _own(data, i), int(data.params[6]), 0.0
+    for k in range(rows.size):
+        first = data.cols[rows[k]] * width
+        for j in range(width):
+            total += (x[first + j] - data.rows[rows[k], j]) ** 2
+    return total / rows.size / 2.0 + data.params[5] * (x * x).sum() / 2.0
+
+
+@njit(cache=True, nogil=True)
+def _terms(data, row, x, pulls, terms):
+    """``S_k (y - theta_k)`` and the shares of the components; returns the logarithm of their sum."""
+    K, dim = terms.size, data.rows.shape[1]
+    for k in range(K):
+        terms[k] = data.y[k]
+        for a in range(dim):
+            total = 0.0
+            for b in range(dim):
+                total += data.tensors[k, a, b] * (data.rows[row, b] - x[k * dim + b])
+            pulls[k, a] = total
+            terms[k] -= total * (data.rows[row, a] - x[k * dim + a]) / 2.0
+    top = terms.max()
+    total = 0.0
+    for k in range(K):
+        terms[k] = math.exp(terms[k] - top)
+        total += terms[k]
+    for k in range(K):
+        terms[k] /= total
+    return top + math.log(total)
+
+
+@njit(cache=True, nogil=True)
+def mixture(data, i, x, gen, exact, out):
+    """``-mean share_k S_k (y - theta_k)`` over the worker's samples or a batch; precisions in tensors, their weights in y."""
+    rows, dim = _pick(data, i, gen, exact), data.rows.shape[1]
+    pulls, terms = np.empty((data.y.size, dim)), np.empty(data.y.size)
+    out[:] = 0.0
+    for r in range(rows.size):
+        _terms(data, rows[r], x, pulls, terms)
+        for k in range(terms.size):
+            for a in range(dim):
+                out[k * dim + a] -= terms[k] * pulls[k, a] / rows.size
+    _add_noise(data.params, gen, exact, out)
+
+
+@njit(cache=True, nogil=True)
+def mixture_value(data, i, x):
+    """``-mean log sum_k exp(weight_k - (y - theta_k)'S_k(y - theta_k)/2)``."""
+    rows, total = _own(data, i), 0.0
+    pulls, terms = np.empty((data.y.size, data.rows.shape[1])), np.empty(data.y.size)
+    for r in range(rows.size):
+        total -= _terms(data, rows[r], x, pulls, terms)
+    return total / rows.size

@@ -73,6 +73,10 @@ class PhaseRetrieval(LocallySmooth):
         errors = np.stack([g.standard_normal(self.m) for g in gens])
         self.y = np.maximum((self.A @ self._planted) ** 2 + self.jitter * errors, 0.0)
 
+    def _start(self) -> np.ndarray:
+        """0 is stationary."""
+        return _on_sphere(np.random.default_rng([self.seed, 18]), self.d, self.radius)
+
     def value(self, x: np.ndarray) -> float:
         """``f(x)``."""
         return float(np.mean(((self.A @ host(x)) ** 2 - self.y) ** 2) / 4)

@@ -57,7 +57,9 @@ PROBLEMS = {
 }
 # An engine takes a problem as a kernel and data, whatever the method: these meet a few methods, those above meet all.
 WITH_FEW_METHODS = {
+    "embedding": [{"n": 3, "m": 8, "vocabulary": 6, "width": 2, "batch": 3}],
     "factorisation": [{"n": 3, "rows": 4, "spread": 0.3}, {"n": 3, "symmetric": False, "rows": 3, "columns": 2, "sigma2": 0.01}],
+    "mixture": [{"n": 3, "m": 8, "batch": 3}],
     "phase_retrieval": [{"n": 3, "d": 4, "batch": 3}],
     "pl": [{"n": 3, "d": 5, "rank": 3, "waves": 3.0, "zeta2_star": 0.5, "sigma2": 0.01}],
 }
@@ -147,10 +149,9 @@ def test_numpy_and_numba_agree(method, made):
 def test_numpy_and_numba_agree_on_every_family(name):
     for options in WITH_FEW_METHODS[name]:
         problem = get_problem(name, **options)
-        start = 0.3 * np.random.default_rng(1).standard_normal(problem.d)
         for method, compressor in FEW.items():
-            given = {"steps": STEPS, "compressor": compressor, "topology": "ring", "seed": 7, "every": 100, "x0": start}
-            a, b = (simulate(method, problem, {"gamma": 0.02}, engine=e, **given) for e in ("numpy", "numba"))
+            given = {"steps": STEPS, "compressor": compressor, "topology": "ring", "seed": 7, "every": 100}
+            a, b = (simulate(method, problem, {"gamma": 0.005}, engine=e, **given) for e in ("numpy", "numba"))
             assert difference(a, b) < AGREE, (name, method)
             assert not a.diverged.any()
 

@@ -14,6 +14,7 @@ from verify_rates.problems import get_problem
 from verify_rates.problems.checks import check_constants
 from verify_rates.problems.local import LocallySmooth, on_ball
 from verify_rates.problems.pl import pl_of_waves
+from verify_rates.solvers.engine.run import simulate
 from verify_rates.solvers.method import UsageError
 
 RTOL_KERNEL = 1e-12  # two orders of summation over a few thousand terms of like size, exp and tanh of two libraries
@@ -29,6 +30,11 @@ SPECS = [
     {"name": "factorisation", "n": 3, "rows": 4, "rank": 2, "spread": 0.3, "sigma2": 0.1},
     {"name": "factorisation", "n": 2, "symmetric": False, "rows": 3, "columns": 5, "rank": 2, "spread": 0.2, "top": 2.0},
     {"name": "factorisation", "n": 1, "rows": 3, "rank": 3, "decay": 0.9, "rotate": False},
+    {"name": "embedding", "n": 3, "m": 20, "vocabulary": 8, "width": 2, "batch": 4},
+    {"name": "embedding", "n": 2, "m": 12, "vocabulary": 6, "width": 2, "own_order": True, "lam": 0.1, "sigma2": 0.2, "zipf": 0.5},
+    {"name": "mixture", "n": 3, "m": 12, "batch": 4, "shards": "label", "components": 2},
+    {"name": "mixture", "n": 2, "m": 10, "components": 3, "dim": 2, "sigma2": 0.1, "separation": 1.0},
+    {"name": "mixture", "n": 2, "m": 10, "components": 1, "dim": 3},
 ]
 
 
@@ -107,8 +113,8 @@ def test_a_description_makes_the_same_problem_again(made, spec):
         assert not np.array_equal(other.grads(x), f.grads(x))
 
 
-def wrong(problem, **other):
-    found = check_constants(Declaring(problem, **other), np.random.default_rng(5), points=3, draws=20)
+def wrong(problem, draws=20, **other):
+    found = check_constants(Declaring(problem, **other), np.random.default_rng(5), points=3, draws=draws)
     return {f.what for f in found}
 
 
@@ -171,7 +177,7 @@ def test_bad_options_of_pl(options, said):
 
 # --- smooth on balls alone -------------------------------------------------------------------------------------------
 
-LOCAL = [s for s in SPECS if s["name"] in ("phase_retrieval", "factorisation", "mixture", "network")]
+LOCAL = [s for s in SPECS if s["name"] in ("phase_retrieval", "factorisation", "mixture", "network") and s.get("components") != 1]
 
 
 def of_each(specs):
@@ -305,5 +311,109 @@ def test_the_ball_constant_of_a_symmetric_factorisation_is_attained():
     ],
 )
 def test_bad_options_of_the_quartics(name, options, said):
+    with pytest.raises(UsageError, match=said):
+        get_problem(name, **options)
+
+
+@each
+def test_a_run_does_not_start_at_rest(made, spec):
+    f = made[json.dumps(spec)]
+    assert f.start.shape == (f.d,) and np.linalg.norm(f.grads(f.start).mean(axis=0)) > 1e-3
+    h = simulate("gd", f, {"gamma": 1e-4}, steps=1, engine="numpy", keep_states=True)
+    assert np.array_equal(h.states["x"][0, 0].ravel()[: f.d], f.start)
+
+
+# --- embedding -------------------------------------------------------------------------------------------------------
+
+
+def test_embedding_constants_against_brute_force():
+    f = get_problem("embedding", n=3, m=20, vocabulary=8, width=2, batch=4)
+    c, H = f.constants, np.zeros((3, f.d, f.d))
+    for i in range(3):
+        for t in f.tokens[i]:
+            H[i, 2 * t, 2 * t] += 1 / 20
+            H[i, 2 * t + 1, 2 * t + 1] += 1 / 20
+    each_, mean = np.linalg.eigvalsh(H), np.linalg.eigvalsh(H.mean(axis=0))
+    assert pytest.approx(mean[-1], rel=1e-12) == c.L and c.L_max == pytest.approx(each_.max(), rel=1e-12) and c.mu == pytest.approx(mean[0])
+    assert c.mu_pl == pytest.approx(mean[mean > 1e-9][0], rel=1e-12)
+    x = np.linalg.lstsq(H.mean(axis=0), f._sums.mean(axis=0), rcond=None)[0]
+    assert np.allclose(c.x_star, x, atol=1e-12) and c.f_star[0] <= f.value(x) <= c.f_star[1] * (1 + 1e-12)
+    samples = [np.stack([_row(f, i, r, c.x_star) for r in range(20)]) for i in range(3)]
+    noise = np.mean([s.var(axis=0).sum() for s in samples]) / 4
+    assert noise <= c.sigma2_star <= noise * (1 + 1e-6)
+    zeta2 = np.mean(np.sum(f.grads(c.x_star) ** 2, axis=1))
+    assert zeta2 <= c.zeta2_star <= zeta2 * (1 + 1e-6)
+    assert wrong(f, mu_pl=1.5 * c.mu_pl) == {"mu_pl"} and {"L", "L_max"} <= wrong(f, L=0.9 * c.L, L_max=0.9 * c.L_max)
+    assert "sigma2_star" in wrong(f, draws=400, sigma2_star=0.5 * c.sigma2_star) and "zeta2_star" in wrong(f, zeta2_star=0.9 * c.zeta2_star)
+
+
+def _row(f, i, r, x):
+    g = np.zeros((f.vocabulary, f.width))
+    g[f.tokens[i, r]] = x.reshape(g.shape)[f.tokens[i, r]] - f.targets[i, r]
+    return g.ravel()
+
+
+def test_density_is_the_expected_share_of_rows_that_batches_touch():
+    f = get_problem("embedding", n=3, m=60, vocabulary=30, width=2, batch=5, zipf=1.3)
+    gens = generators(3, seed=1)
+    touched = np.array([np.any(f.grads(np.full(f.d, 3.7), gens).reshape(3, 30, 2) != 0, axis=2) for _ in range(2000)])
+    for workers in (1, 3):
+        share = np.any(touched[:, :workers], axis=1).mean(axis=1)
+        assert abs(share.mean() - f.density(5, workers)) <= 6 * share.std() / math.sqrt(len(share))
+    assert 1 < f.density(5, 3) / f.density(5, 1) < 3  # densification: supports overlap, as popular tokens are popular everywhere
+    flat = get_problem("embedding", n=3, m=60, vocabulary=30, zipf=0.0)
+    assert flat.density(5) > f.density(5)
+    with pytest.raises(UsageError, match="at most n = 3"):
+        f.density(5, 4)
+
+
+def test_zipf_is_followed():
+    f = get_problem("embedding", n=1, m=200_000, vocabulary=20, width=1, zipf=1.0)
+    chances = (1 / np.arange(1, 21)) / np.sum(1 / np.arange(1, 21))
+    assert np.all(np.abs(f.counts[0] / f.m - chances) <= 6 * np.sqrt(chances / f.m))
+
+
+# --- mixtures --------------------------------------------------------------------------------------------------------
+
+
+def test_a_mixture_is_what_was_planted():
+    f = get_problem("mixture", n=2, m=4000, components=3, dim=2, aspect=5.0)
+    for k in range(3):
+        own = f.Y[f.labels == k]
+        assert np.abs(own.mean(axis=0) - f.centres[k]).max() <= 6 / math.sqrt(len(own))
+        assert np.linalg.norm(np.cov(own.T) @ f.S[k] - np.eye(2)) <= 6 * 5 * 4 / math.sqrt(len(own))  # entries times the condition
+        assert np.linalg.cond(f.S[k]) == pytest.approx(25.0, rel=1e-9)
+    by_label = get_problem("mixture", n=4, shards="label")
+    assert [set(row) for row in by_label.labels.tolist()] == [{0}, {1}, {2}, {0}]
+
+
+def test_the_value_of_a_mixture_is_the_likelihood():
+    from scipy.stats import multivariate_normal
+
+    f = get_problem("mixture", n=2, m=9, components=3, dim=2)
+    x = np.random.default_rng(0).standard_normal((3, 2))
+    Y = f.Y.reshape(-1, 2)
+    density = np.mean([multivariate_normal(x[k], np.linalg.inv(f.S[k])).pdf(Y) for k in range(3)], axis=0)
+    assert f.value(x.ravel()) == pytest.approx(np.mean(-np.log(density)) - math.log(2 * math.pi), rel=1e-12)
+    assert f.constants.f_star[1] <= f.value(f.centres.ravel())
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "said"),
+    [
+        ("embedding", {"vocabulary": 0}, "vocabulary must be at least 1"),
+        ("embedding", {"zipf": -1}, "zipf must be at least 0"),
+        ("embedding", {"zipf": math.nan}, "zipf must be finite"),
+        ("embedding", {"m": 0}, "m must be at least 1"),
+        ("embedding", {"own_order": 1}, "must be true or false"),
+        ("embedding", {"vocab": 4}, "did you mean 'vocabulary'"),
+        ("mixture", {"components": 0}, "components must be at least 1"),
+        ("mixture", {"aspect": 0.5}, "aspect must be at least 1"),
+        ("mixture", {"aspect": 1e7}, "aspect must be at most 1e6"),
+        ("mixture", {"shards": "dirichlet"}, "shards must be one of"),
+        ("mixture", {"separation": math.inf}, "separation must be finite"),
+    ],
+)
+def test_bad_options_of_embeddings_and_mixtures(name, options, said):
     with pytest.raises(UsageError, match=said):
         get_problem(name, **options)

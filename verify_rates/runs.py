@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import math
+import numbers
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -15,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from verify_rates.points import RECIPE_KEYS, steps_of
 from verify_rates.problems import get_problem
 from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import UsageError, get_method
@@ -22,14 +24,13 @@ from verify_rates.solvers.own import is_own
 from verify_rates.solvers.words import Unsupported
 from verify_rates.statistics import e_value
 from verify_rates.theory import symbols
-from verify_rates.theory.claims import Claim, Point
+from verify_rates.theory.claims import COMPRESSORS, Claim, Point
 from verify_rates.trust import BROKEN, Broken, vouch
 from verify_rates.verdicts import RTOL_RUN, Check
 
 # A minimiser counts as shared where the workers' gradients there are this small against L_max^2 (rounding of the solver for x*).
 SHARED_RTOL = 1e-20
 FRESH = 1_000_003  # added to the seed where a sample is drawn again
-RECIPE_KEYS = ("problem", "compressor", "topology", "seeds", "x0")
 # Up to so many steps over all seeds, on so few samples, the array engine is done before the compiled one has loaded its kernels.
 SMALL, FEW_ROWS = 8_000, 5_000
 # On large data fewer seeds are run, never fewer than these: rows read in all, a step and its measure reading every row once.
@@ -75,12 +76,12 @@ def define(claim: Claim, values: dict[str, Any]) -> dict[str, Any]:
 
     Raises NotApplicable where a condition of the claim fails.
     """
-    known = {k: v for k, v in values.items() if isinstance(v, (int, float)) and k in symbols.SYMBOLS}
+    known = {k: v for k, v in values.items() if isinstance(v, numbers.Real) and k in symbols.SYMBOLS}
     schedules: dict[str, list[float]] = {}
     for name, text in claim.lets.items():
         expr = symbols.parse(text)
         if any(s.name == "t" for s in expr.free_symbols):
-            schedules[name] = [symbols.number(expr, {**known, "t": t}) for t in range(int(known["N"]))]
+            schedules[name] = [symbols.number(expr, {**known, "t": t}) for t in range(steps_of(claim, known))]
         else:
             known[name] = symbols.number(expr, known)
     for condition in claim.when:
@@ -156,8 +157,9 @@ def constants_of(claim: Claim, problem: Any, compressor: Any, topology: Any) -> 
         known = compressor.constants(problem.d)
     except UsageError as error:
         raise (Unfit if is_own(compressor) else NotApplicable)(str(error)) from None
-    letter = {"contractive": "delta", "absolute": "Delta2", "unbiased": "omega"}[setting.compressor]
-    if letter not in known:
+    if not setting.compressor:
+        raise UsageError(f"claim {claim.id}: a run compresses; say of which class in the setting, such as compressor='contractive'.")
+    if COMPRESSORS[setting.compressor] not in known:
         raise NotApplicable(f"{compressor.name} is not {setting.compressor}")
     return {**values, **known}
 
@@ -173,7 +175,9 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
         raise UsageError(f"claim {claim.id}: a run must not set {taken[0]}; its problem and its compressor have {values[taken[0]]:.6g}.")
     values |= given
     x0 = point.get("x0")
-    start = np.zeros(problem.d) if x0 is None else np.asarray(x0, dtype=float)
+    start = _start(x0, problem)
+    if start.shape != (problem.d,):
+        raise UsageError(f"claim {claim.id}: x0 has shape {start.shape}, the problem's points have {(problem.d,)}.")
     values.update(_initial(problem, start))
     values = define(claim, values)
     stochastic = problem.stochastic or bool(getattr(compressor, "random", False)) or not COINS.isdisjoint(_words(claim, values))
@@ -183,24 +187,29 @@ def recipe(claim: Claim, point: Point, seed: int, trials: int) -> tuple[dict[str
         "problem": dict(point["problem"]),
         "compressor": point.get("compressor"),
         "topology": point.get("topology"),
-        "steps": int(values["N"]),
+        "steps": (steps := steps_of(claim, values)),
         "x0": x0,
         "measure": measure_path(claim.measure),
         "take": claim.take,
         "initial": measure_path(claim.initial) if any(s.name == "V0" for s in symbols.parse(claim.bound).free_symbols) else None,
         "seed": seed,
-        "trials": int(point.get("seeds", _affordable(trials, int(values["N"]), problem))) if stochastic else 1,
+        "trials": int(point.get("seeds", _affordable(trials, steps, problem))) if stochastic else 1,
         "stochastic": stochastic,
     }
     vouch(problem, compressor, kernels=engine_of(made) == "numba")
     return made, values
 
 
+def _start(x0: Any, problem: Any) -> np.ndarray:
+    """Where :func:`verify_rates.solvers.engine.run.simulate` starts."""
+    return np.array(getattr(problem, "start", np.zeros(problem.d)) if x0 is None else x0, dtype=float)
+
+
 def _words(claim: Claim, values: Mapping[str, Any]) -> tuple[str, ...]:
     from verify_rates.solvers.kinds import check_kinds
 
     method = get_method(claim.method)
-    return check_kinds(method, method.hypers(**hyper_of(claim, values)), int(values["N"]))
+    return check_kinds(method, method.hypers(**hyper_of(claim, values)), steps_of(claim, values))
 
 
 def _made(what: str, spec: Any, problem: Any) -> Any:
@@ -403,7 +412,7 @@ def check_moments(claim: Claim, point: Point, *, seed: int) -> Check | None:
         if not made["stochastic"]:
             return None
         reading = quadratic(made["method"], made["hyper"], gossip=topology)
-        start = np.zeros(problem.d) if made["x0"] is None else np.asarray(made["x0"], float)
+        start = _start(made["x0"], problem)
         spectrum, x0, x_star, offsets = problem.modes(start)
         measures = [measure_from(m) for m in (made["measure"], made["initial"]) if m is not None]
         given = {

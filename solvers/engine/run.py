@@ -60,7 +60,7 @@ def simulate(
     steps : T, number of steps.
     seeds : number of trials, or the numbers of the trials to run.
     seed : number that all trials share.
-    x0 : (d,) start; zeros if not given.
+    x0 : (d,) start; the problem's own (0, or beside 0 where that is a saddle) if not given.
     measures : names or functions ``measure(s, w, h) -> number``, evaluated with full gradients.
     every : steps between two records; by default as few as give at most 200 records.  Steps 0 and T are always recorded.
     track : of ``"mean"``, ``"best"``, ``"average"``: those of the history's ``means``, ``best`` and ``at_average`` that must see every
@@ -110,7 +110,7 @@ def make_plan(method, problem, hyper, steps, compressor=None, topology=None, x0=
         raise nearest(str(name), TRACKS, "track")
     tau = int(getattr(h, "tau", 0))
     records = _records(steps, every)
-    start = _start(x0, problem.d)
+    start = _start(x0, problem)
     plan = Plan(
         method, problem, compressor, topology, _table(method, h, steps), tau, start, steps, records, _named(measures), track, keep_states
     )
@@ -192,9 +192,10 @@ def _records(steps: int, every: Any) -> np.ndarray:
     return np.unique(np.append(np.arange(0, steps, gap), steps)).astype(np.int64)
 
 
-def _start(x0: Any, d: int) -> np.ndarray:
+def _start(x0: Any, problem: Any) -> np.ndarray:
+    d = problem.d
     try:
-        start = np.zeros(d) if x0 is None else np.array(x0, dtype=float)
+        start = np.array(getattr(problem, "start", np.zeros(d))) if x0 is None else np.array(x0, dtype=float)
     except (TypeError, ValueError):
         raise UsageError(f"x0 must be a vector of {d} numbers.") from None
     if start.shape != (d,):
