@@ -410,7 +410,7 @@ def test_few_inequalities_give_what_all_give(name, hyper, problem, monkeypatch):
     """The short cut over neighbouring points changes time, not ends."""
     n = "any" if name == "local_sgd" else 1
     short = worst_case(name, hyper, n=n, **problem)
-    monkeypatch.setattr("verify_rates.theory.worst_case.solve.solve_few", lambda conic, margin: None)
+    monkeypatch.setattr("verify_rates.theory.worst_case.refine.solve_few", lambda conic, margin: None)
     full = worst_case(name, hyper, n=n, **problem)
     assert short.rigorous and full.rigorous
     assert abs(short.upper - full.upper) <= RTOL * full.upper and abs(short.lower - full.lower) <= RTOL * full.upper
@@ -561,11 +561,11 @@ def _solved(conic):
 
 @pytest.fixture
 def conic(monkeypatch) -> Conic:
-    from verify_rates.theory.worst_case import solve
+    from verify_rates.theory.worst_case import refine
 
     seen = []
-    honest = solve.solve_conic
-    monkeypatch.setattr(solve, "solve_conic", lambda c, m, **more: seen.append(c) or honest(c, m, **more))
+    honest = refine.solve_conic
+    monkeypatch.setattr(refine, "solve_conic", lambda c, m, **more: seen.append(c) or honest(c, m, **more))
     worst_case("gd", {"gamma": 1.0}, steps=3, n=1)
     return seen[0]
 

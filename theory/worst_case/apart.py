@@ -163,7 +163,9 @@ def exact_matrix(mixing: Any, n: int | None) -> tuple[tuple[Fraction, ...], ...]
     if np.abs(np.linalg.eigvalsh(W)).max() > 1 + len(W) * NEAR:
         raise UsageError("eigenvalues of a mixing matrix lie in [-1, 1].")
     near = [[_fraction(W[max(i, j), min(i, j)]) for j in range(len(W))] for i in range(len(W))]
-    return tuple(tuple(c if j != i else 1 - sum(row[:i] + row[i + 1 :]) for j, c in enumerate(row)) for i, row in enumerate(near))
+    return tuple(
+        tuple(c if j != i else 1 - sum(row[:i] + row[i + 1 :], Fraction(0)) for j, c in enumerate(row)) for i, row in enumerate(near)
+    )
 
 
 def _fraction(value: float) -> Fraction:

@@ -7,8 +7,8 @@ initial condition and the measure have size 1, and every row has largest entry 1
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cache
+from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from verify_rates.solvers.method import UsageError
 from verify_rates.theory.worst_case.algebra import Form, Vec
 from verify_rates.theory.worst_case.world import Part, PepWorld
 
+DENSE = 500_000  # entries up to which the overhead of sparse arrays costs more than zeros do
 LARGE = 12  # order of a Gram matrix from which a sparse form of the problem is worth having
 CANCELLED = 1e-15  # relative to its terms, a sum this small is the rounding of zero (inner products by polarisation)
 DEPENDENT = 1e-3  # a vector that adds less than this to those before it, relatively, is no basis vector
@@ -40,11 +41,23 @@ class Conic:
     names: tuple[str, ...]  # of the rows
     positions: tuple[np.ndarray | None, np.ndarray | None]  # rows: a basis of positions, over that of the Gram matrices
     scales: np.ndarray  # (rows,) divide the multipliers of the scaled rows by these to get those in own units
+    made: dict[str, Any] = field(default_factory=dict, init=False, repr=False, compare=False)  # what solvers are given, made once
 
     @property
     def sizes(self) -> tuple[int, int]:
         """Lengths of the two triangles."""
         return tuple(k * (k + 1) // 2 for k in self.orders)  # type: ignore[return-value]
+
+    @cached_property
+    def small(self) -> tuple[Any, Any, Any]:
+        """A, E and P as they are quickest to multiply with: dense where they are small."""
+        return tuple(M.toarray() if M.shape[0] * M.shape[1] <= DENSE else M for M in (self.A, self.E, self.P))
+
+    @cached_property
+    def of_scalars(self) -> tuple[np.ndarray, np.ndarray]:
+        """The columns of the scalars in A and in E."""
+        nz = sum(self.sizes)
+        return self.A[:, nz:].toarray(), self.E[:, nz:].toarray()
 
 
 @cache
@@ -145,17 +158,19 @@ class Assembler:
         cancelled = np.abs(total) <= CANCELLED * (np.abs(weights) @ np.abs(terms))
         return np.concatenate([np.where(cancelled, 0.0, total), values])
 
-    def interpolation(self) -> tuple[sp.csr_array, list[str], list[float]]:
+    def interpolation(self) -> tuple[Any, list[str], list[float]]:
         """Rows ``v_j - v_i + ... <= 0`` of all ordered pairs of points of every function, with names, in units where its shifted L is 1;
         and those units."""
         blocks, names, units = [], [], []
         for part in self.world.parts.values():
             for name, rows in self._pairs(part):
-                blocks.append(sp.csr_array(rows))
+                blocks.append(rows)
                 names += name
                 units += [part.setting.width] * len(name)
         nz = sum(k * (k + 1) // 2 for k in self.orders) + self.scalars
-        return sp.csr_array(sp.vstack(blocks, format="csr") if blocks else (0, nz)), names, units
+        if len(names) * nz <= DENSE:
+            return np.vstack([np.zeros((0, nz)), *blocks]), names, units
+        return sp.csr_array(sp.vstack([sp.csr_array(rows) for rows in blocks], format="csr")), names, units
 
     def _pairs(self, part: Part) -> Iterator[tuple[list[str], np.ndarray]]:
         setting, width, points = part.setting, part.setting.width, part.points
@@ -243,18 +258,20 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
     world.constraints.pop()
     A, names, widths = builder.interpolation()
     extra = [builder.form(form) for _, form in world.constraints]
-    A = sp.csr_array(sp.vstack([A, sp.csr_array(np.array(extra).reshape(len(extra), A.shape[1]))], format="csr"))
+    more = np.array(extra).reshape(len(extra), A.shape[1])
+    A = np.vstack([A, more]) if isinstance(A, np.ndarray) else sp.csr_array(sp.vstack([A, sp.csr_array(more)], format="csr"))
     b = np.concatenate([np.zeros(len(names)), [-float(form.const) / radius2 for _, form in world.constraints]])
-    scales = abs(A).max(axis=1).toarray().ravel()
+    sizes = abs(A).max(axis=1)
+    scales = sizes if isinstance(sizes, np.ndarray) else sizes.toarray().ravel()
     bounds_nothing = (scales == 0) & (b >= 0)
     own = np.concatenate([np.array(widths), np.ones(len(extra))])[~bounds_nothing]
-    A, b, scales = A[~bounds_nothing], b[~bounds_nothing], np.where(scales == 0, 1.0, scales)[~bounds_nothing]
+    A, b, scales = sp.csr_array(A[~bounds_nothing]), b[~bounds_nothing], np.where(scales == 0, 1.0, scales)[~bounds_nothing]
     E, P = builder.mixing()
     mixed = len(world.linear or world.mixed) if P.shape[0] else 0
     E = sp.csr_array(sp.vstack([E, builder.equalities()], format="csr"))
     conic = Conic(
         c=builder.form(objective) / unit,
-        A=sp.csr_array(sp.diags_array(1 / scales) @ A),
+        A=sp.csr_array((A.data * np.repeat(1 / scales, np.diff(A.indptr)), A.indices, A.indptr), A.shape),
         b=b / scales,
         E=E,
         P=P,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import warnings
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,9 @@ def conic_program(
     settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = TOLERANCE / 100 if sparse else TOLERANCE
     zero = sp.csc_matrix((q.size, q.size))
     try:
-        found = clarabel.DefaultSolver(zero, q, sp.csc_matrix(M), rhs, [c for c in cones if c.dim], settings).solve()
+        found = clarabel.DefaultSolver(
+            zero, q, M if isinstance(M, sp.csc_matrix) else sp.csc_matrix(M), rhs, [c for c in cones if c.dim], settings
+        ).solve()
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # the solver's eigenvalue routine gave up: no Exception of Python's
             raise
@@ -73,35 +76,43 @@ def conic_program(
     return np.array(found.x), np.array(found.z), str(found.status)
 
 
+def _dual_program(conic: Conic) -> tuple[np.ndarray, Any, np.ndarray, np.ndarray, list[Any]]:
+    """``q``, ``M``, the right-hand side, what a unit of margin takes from it, and the cones, of ``min b'lam``."""
+    import clarabel
+
+    A, E, P = conic.small
+    nG, nD = conic.sizes
+    rows, equalities, tri = A.shape[0], E.shape[0], P.shape[0]
+    stack = np if all(isinstance(part, np.ndarray) for part in (A, E, P)) else sp
+    weights = np.concatenate([off_diagonal(k, SQRT2 / 2) for k in conic.orders])[:, None]  # svec of a matrix from its doubled coefficients
+    half = off_diagonal(conic.mixed, SQRT2)[:, None]  # inner product of smat(P z) with svec(S)
+    adjoint = stack.vstack([A, E, -half * P]).T
+    positive = np.eye(rows + equalities + tri)
+    blocks = [adjoint[nG + nD :], -positive[:rows], -(weights * adjoint[: nG + nD]), -positive[rows + equalities :]]
+    cones = [clarabel.ZeroConeT(conic.c.size - nG - nD), clarabel.NonnegativeConeT(rows)]
+    cones += [clarabel.PSDTriangleConeT(k) for k in (*conic.orders, conic.mixed) if k]
+    rhs = np.concatenate([conic.c[nG + nD :], np.zeros(rows), -weights[:, 0] * conic.c[: nG + nD], np.zeros(tri)])
+    one = np.concatenate([np.equal(*triangle(k)).astype(float) for k in conic.orders])
+    margin = np.concatenate([np.zeros(conic.c.size - nG - nD + rows), one, np.zeros(tri)])
+    q = np.concatenate([conic.b, np.zeros(equalities + tri)])
+    M = np.vstack(blocks) if stack is np else sp.vstack([sp.csc_array(block) for block in blocks if block.shape[0]])
+    return q, sp.csc_matrix(M), rhs, margin, cones
+
+
 def clarabel_dual(conic: Conic, margin: float, sparse: bool = False, scaled: bool = True) -> Raw:
     """Solve ``min b'lam`` over multipliers whose matrices are at least ``margin`` times the identity.
 
     The margin keeps the multipliers feasible when the solver leaves a residual; it raises the value by ``margin`` times a trace.
     """
-    import clarabel
-
-    nG, nD = conic.sizes
-    rows, equalities, tri = conic.A.shape[0], conic.E.shape[0], conic.mixed * (conic.mixed + 1) // 2
-    weights = np.concatenate([off_diagonal(k, SQRT2 / 2) for k in conic.orders])  # svec of a matrix from its doubled coefficients
-    half = off_diagonal(conic.mixed, SQRT2)  # inner product of smat(P z) with svec(S)
-    adjoint = sp.csc_array(sp.hstack([conic.A.T, conic.E.T, -(conic.P.T @ sp.diags_array(half)) if tri else conic.P.T], format="csc"))
-    gram, scalar = adjoint[: nG + nD], adjoint[nG + nD :]
-    one = np.concatenate([(np.equal(*triangle(k))).astype(float) for k in conic.orders])
-    blocks = [
-        scalar,
-        sp.hstack([-sp.eye_array(rows), sp.csc_array((rows, equalities + tri))]),
-        -(sp.diags_array(weights) @ gram),
-        sp.hstack([sp.csc_array((tri, rows + equalities)), -sp.eye_array(tri)]),
-    ]
-    cones = [clarabel.ZeroConeT(scalar.shape[0]), clarabel.NonnegativeConeT(rows)]
-    cones += [clarabel.PSDTriangleConeT(k) for k in (*conic.orders, conic.mixed) if k]
-    rhs = np.concatenate([conic.c[nG + nD :], np.zeros(rows), -weights * conic.c[: nG + nD] - margin * one, np.zeros(tri)])
-    q = np.concatenate([conic.b, np.zeros(equalities + tri)])
-    x, y, message = conic_program(q, sp.vstack([block for block in blocks if block.shape[0]], format="csc"), rhs, cones, sparse, scaled)
-    gramian = y[scalar.shape[0] + rows :][: nG + nD]
+    if "dual" not in conic.made:
+        conic.made["dual"] = _dual_program(conic)
+    q, M, rhs, unit, cones = conic.made["dual"]
+    x, y, message = conic_program(q, M, rhs - margin * unit, cones, sparse, scaled)
+    (nG, nD), rows, equalities = conic.sizes, conic.A.shape[0], conic.E.shape[0]
+    scalars = conic.c.size - nG - nD
     off = np.concatenate([off_diagonal(k, 1 / SQRT2) for k in conic.orders])
     S = smat(x[rows + equalities :] * off_diagonal(conic.mixed, 1 / SQRT2), conic.mixed)
-    z = np.concatenate([gramian * off, -y[: scalar.shape[0]]])
+    z = np.concatenate([y[scalars + rows :][: nG + nD] * off, -y[:scalars]])
     status = {
         "Solved": "solved",
         "AlmostSolved": "inaccurate",
@@ -162,6 +173,7 @@ def solve_conic(conic: Conic, margin: float, solver: str, sparse: bool = False, 
     return through_cvxpy(conic, margin, solver.removeprefix("cvxpy:"))
 
 
+@cache
 def version(solver: str) -> str:
     """The version of the solver's package."""
     name = solver.removeprefix("cvxpy:").lower()

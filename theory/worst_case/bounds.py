@@ -36,20 +36,21 @@ def multipliers(conic: Conic, raw: Raw) -> tuple[np.ndarray, np.ndarray, np.ndar
     nz = sum(conic.sizes)
     if conic.c.size == nz:
         return lam, nu, S
-    AF, EF = conic.A[:, nz:], conic.E[:, nz:]
+    AF, EF = conic.of_scalars
     for _ in range(3):
         residual = AF.T @ lam + EF.T @ nu - conic.c[nz:]
-        change = np.linalg.lstsq((AF.T @ (AF * lam[:, None]) + EF.T @ EF).toarray(), residual, rcond=1e-14)[0]
+        change = np.linalg.lstsq(AF.T @ (AF * lam[:, None]) + EF.T @ EF, residual, rcond=1e-14)[0]
         lam, nu = np.maximum(lam - lam * (AF @ change), 0), nu - EF @ change
     return lam, nu, S
 
 
 def slacks(conic: Conic, lam: np.ndarray, nu: np.ndarray, S: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     """The matrices that must be semidefinite, and the residual of the scalars that must vanish."""
-    total = conic.A.T @ lam + conic.E.T @ nu - conic.c
+    A, E, P = conic.small
+    total = A.T @ lam + E.T @ nu - conic.c
     if conic.mixed:
         rows, columns = triangle(conic.mixed)
-        total = total - conic.P.T @ (S[rows, columns] * off_diagonal(conic.mixed, 2.0))
+        total = total - P.T @ (S[rows, columns] * off_diagonal(conic.mixed, 2.0))
     nG, nD = conic.sizes
     parts = total[:nG], total[nG : nG + nD]
     matrices = [smat(part * off_diagonal(k, 0.5), k) for part, k in zip(parts, conic.orders, strict=True)]
@@ -78,7 +79,8 @@ def _evaluated(conic: Conic, z: np.ndarray, lam: np.ndarray, nu: np.ndarray, S: 
     What is left over (rounding of scalars that balance, if verified) is estimated at the solver's primal point and added twice.
     """
     matrices, residual = slacks(conic, lam, nu, S)
-    summed = float((abs(conic.A).T @ np.abs(lam) + abs(conic.E).T @ np.abs(nu) + np.abs(conic.c)).max(initial=0.0))
+    A, E, _ = conic.small
+    summed = float((abs(A).T @ np.abs(lam) + abs(E).T @ np.abs(nu) + np.abs(conic.c)).max(initial=0.0))
     rounding = max(ROUNDING, ROUNDED_SUM * summed)
     least = tuple(float(np.linalg.eigvalsh(M)[0] - max(rounding, _rounding(M))) if M.size else math.inf for M in matrices)
     verified = min(least) >= 0 and bool(np.all(np.abs(residual) <= ROUNDING * (1 + np.abs(lam).sum())))
@@ -104,14 +106,15 @@ def lower(conic: Conic, raw: Raw, inside: np.ndarray) -> tuple[Bound, np.ndarray
     z = np.concatenate([*(_psd(G)[triangle(len(G))] for G in grams(conic, raw.z)), raw.z[sum(conic.sizes) :]])
     if conic.E.shape[0] or conic.mixed:
         return _balanced(conic, z, inside)
-    excess, room = conic.A @ z - conic.b, conic.b - conic.A @ inside
-    needed = excess + 2 * ROUNDING * (1 + np.abs(conic.A) @ np.abs(z))
+    A, *_ = conic.small
+    excess, room = A @ z - conic.b, conic.b - A @ inside
+    needed = excess + 2 * ROUNDING * (1 + abs(A) @ np.abs(z))
     short = needed > 0
     share = 0.0
     if short.any():
         share = float((needed[short] / np.maximum(needed + room, 1e-300)[short]).max()) if room[short].min() > 0 else 1.0
     mixture = (1 - share) * z + share * inside
-    verified = share < 1 and float((conic.A @ mixture - conic.b).max(initial=-np.inf)) <= -ROUNDING
+    verified = share < 1 and float((A @ mixture - conic.b).max(initial=-np.inf)) <= -ROUNDING
     z = mixture if verified else z
     return Bound(float(conic.c @ z) - ALLOWANCE * float(np.abs(conic.c) @ np.abs(z)), verified), z
 
@@ -123,6 +126,8 @@ def _balanced(conic: Conic, z: np.ndarray, inside: np.ndarray) -> tuple[Bound, n
     """The same where equalities hold too: the mixture is projected on them, and every inequality and eigenvalue keeps more room than
     the least change that would make them exact."""
     E = conic.E.toarray()
+    A, _, P = conic.small
+    squares, mixed = (A * A).sum(axis=1), float(np.sqrt((P * P).sum()))
     sigma = np.linalg.svd(E, compute_uv=False) if E.size else np.ones(1)
     kept = sigma[sigma > SINGULAR * sigma[0]]
     inverse = np.linalg.pinv(E, rcond=SINGULAR)
@@ -132,11 +137,11 @@ def _balanced(conic: Conic, z: np.ndarray, inside: np.ndarray) -> tuple[Bound, n
             mixture = mixture - inverse @ (E @ mixture)
         off = np.linalg.norm(E @ mixture) + ROUNDING * float(np.linalg.norm(np.abs(E) @ np.abs(mixture)))
         change = off / kept[-1]
-        rows = ROUNDING * (1 + np.abs(conic.A) @ np.abs(mixture)) + change * np.sqrt(conic.A.power(2).sum(axis=1))
-        matrices = [*grams(conic, mixture), smat(conic.P @ mixture, conic.mixed)]
-        sizes = [1.0, 1.0, float(np.sqrt(conic.P.power(2).sum())) if conic.mixed else 0.0]
+        rows = ROUNDING * (1 + abs(A) @ np.abs(mixture)) + change * np.sqrt(squares)
+        matrices = [*grams(conic, mixture), smat(P @ mixture, conic.mixed)]
+        sizes = [1.0, 1.0, mixed]
         room = [np.linalg.eigvalsh(M)[0] - _rounding(M) - 2 * size * change for M, size in zip(matrices, sizes, strict=True) if M.size]
-        if min(room, default=0.0) >= 0 and bool(np.all(conic.A @ mixture - conic.b <= -rows)):
+        if min(room, default=0.0) >= 0 and bool(np.all(A @ mixture - conic.b <= -rows)):
             short = ALLOWANCE * float(np.abs(conic.c) @ np.abs(mixture)) + change * float(np.linalg.norm(conic.c))
             return Bound(float(conic.c @ mixture) - short, True), mixture
     return Bound(float(conic.c @ z), False), z

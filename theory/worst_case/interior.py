@@ -98,11 +98,11 @@ def _runs(world: PepWorld, builder: Assembler, radius: float, positions: np.ndar
     for g, gamma, v in world.resolvents:
         (k,) = g.mean
         rules[k] = (curvatures / (1 + float(gamma) * curvatures), _dense([v], len(world.mean_units))[0])
-    for k, (share, v) in world.copies.items():
-        if v is None:
+    for k, (share, copied) in world.copies.items():
+        if copied is None:
             values[:, k] = share / radius
         else:
-            rules[k] = (np.full_like(curvatures, share), _dense([v], len(world.mean_units))[0])
+            rules[k] = (np.full_like(curvatures, share), _dense([copied], len(world.mean_units))[0])
     for k in sorted(rules):  # a basis vector is newer than those it is made of
         factor, row = rules[k]
         values[:, k] = factor * (values @ row)

@@ -81,8 +81,8 @@ class RandomWorld(PepWorld):
     def random_coordinates(self, v: Vec, builder: Any) -> tuple[np.ndarray, np.ndarray]:
         """Of the mean and of the deviation over the Gram matrix's basis, with the weights that give them their mean squares."""
         _, random = self.split(v)
-        mean = {k: math.sqrt(self.weights[k]) * c for k, c in random.mean.items()}
-        dev = {self.twins[k]: math.sqrt(1 - self.weights[self.twins[k]]) * c for k, c in random.dev.items() if k in self.twins}
+        mean = {k: Fraction(math.sqrt(self.weights[k])) * c for k, c in random.mean.items()}
+        dev = {self.twins[k]: Fraction(math.sqrt(1 - self.weights[self.twins[k]])) * c for k, c in random.dev.items() if k in self.twins}
         return tuple(builder.coordinates([Vec(part)])[0][0] for part in (mean, dev))
 
     # --- words of a step ---------------------------------------------------------------------------------------------

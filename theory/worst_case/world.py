@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from functools import cached_property
 from typing import Any, NamedTuple
 
 from verify_rates.solvers.method import UsageError, at, nearest
@@ -50,17 +51,17 @@ class Setting:
         """The same with another class."""
         return replace(self, functions=functions, L=L, mu=mu, others=())
 
-    @property
+    @cached_property
     def shift(self) -> Fraction:
         """Curvature taken out before interpolation; that of the class where mu is near L, so that the problem stays well conditioned."""
         return self.mu if self.functions.shifts and 2 * self.mu > self.L else Fraction(0)
 
-    @property
+    @cached_property
     def width(self) -> float:
         """The unit of interpolated gradients: their Lipschitz constant, where there is one."""
         return float(self.unit) if self.functions.bounded else float(self.L - self.shift)
 
-    @property
+    @cached_property
     def kappa(self) -> float:
         """Least curvature left, in that unit."""
         return float(self.mu - self.shift) / self.width if self.width else 0.0
