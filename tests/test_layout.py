@@ -15,6 +15,7 @@ import verify_rates
 
 ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = ("solvers", "problems", "theory", "proofs_check")
+MOST_LINES = 30  # of a step function: a definition that is read at one sight
 CONFIG = tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
@@ -132,3 +133,12 @@ def test_a_broken_file_is_one_sentence(inner):
     result = inner.runpytest_subprocess("-p", "no:cacheprovider", "-p", "no:python", "--verify-rates", "plugged.py")
     assert result.ret != 0
     result.stdout.fnmatch_lines(["*line 2 of plugged.py failed with ZeroDivisionError*"])
+
+
+def test_step_functions_are_short():
+    import inspect
+
+    from shipped import shipped
+
+    lines = {name: len(inspect.getsource(m.step).splitlines()) for name, m in shipped().items()}
+    assert max(lines.values()) <= MOST_LINES, {name: k for name, k in lines.items() if k > MOST_LINES}
