@@ -110,14 +110,14 @@ def same_maximum(left: Any, right: Any) -> bool:
 def _reduced(expr: Any) -> set[Any]:
     import sympy as sp
 
-    from verify_rates.theory.timeline.formulas import _undominated
+    from verify_rates.theory.timeline.formulas import undominated
 
     terms = sorted({sp.expand(t) for t in _terms(expr)}, key=str)
     if len(terms) == 1:
         return set(terms)
     monomials = sorted({m for t in terms for m in t.as_coefficients_dict()}, key=str)
     rows = np.array([[float(t.as_coefficients_dict().get(m, 0)) for m in monomials] for t in terms])
-    return {terms[i] for i in _undominated(rows)}
+    return {terms[i] for i in undominated(rows)}
 
 
 def _terms(expr: Any) -> list[Any]:

@@ -39,7 +39,7 @@ def derived(terms: Sequence[Term], steps: int) -> sp.Expr:
     names = sorted({name for counts, _ in terms for name in counts})
     rows = np.unique([[counts.get(name, 0) / k for name in names] for counts, k in terms], axis=0)
     exact = {tuple(counts.get(name, 0) / k for name in names): (counts, k) for counts, k in terms}
-    kept = [tuple(rows[i]) for i in _undominated(rows)]
+    kept = [tuple(rows[i]) for i in undominated(rows)]
     symbols = {name: sp.Symbol(name, nonnegative=True) for name in names}
     made = []
     for row in kept:
@@ -48,7 +48,7 @@ def derived(terms: Sequence[Term], steps: int) -> sp.Expr:
     return sp.Max(*made)
 
 
-def _undominated(rows: np.ndarray) -> list[int]:
+def undominated(rows: np.ndarray) -> list[int]:
     """Rows that exceed every convex combination of the other ones for some non-negative costs."""
     kept = list(range(len(rows)))
     for i in range(len(rows)):
