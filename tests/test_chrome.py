@@ -5,6 +5,8 @@ from __future__ import annotations
 import copy
 import json
 import re
+import shutil
+import subprocess
 import xml.etree.ElementTree as ET
 from collections import defaultdict
 from itertools import pairwise
@@ -206,6 +208,55 @@ def test_the_page_is_whole_and_needs_no_network(line, tmp_path):
     assert sorted(float(g.get("data-end")) for g in bars) == sorted(e.end for e in line.events)
     ids = set(re.findall(r"getElementById\('(\w+)'\)", page))
     assert all(f'id="{name}"' in page for name in ids) and page.count("<script>") == 1
+
+
+BROWSER = """
+function node(children) {
+  const listeners = {};
+  return {attrs: {}, style: {}, dataset: {}, listeners, children, textContent: '1',
+    setAttribute(k, v) { this.attrs[k] = v; }, addEventListener(n, f) { listeners[n] = f; },
+    querySelector(q) { return this.querySelectorAll(q)[0]; }, querySelectorAll(q) { return children[q] || []; },
+    getBoundingClientRect() { return {left: 0}; }, setPointerCapture() {}};
+}
+const bar = node({rect: [node({})], '.fly': [node({})], text: [node({})], title: [node({})]});
+bar.dataset = {start: '1', end: '2', arrives: '3'};
+const tick = () => node({line: [node({})], text: [node({})]});
+const svg = node({'.bar': [bar], '.tick': [tick(), tick()]}), told = node({});
+svg.dataset = {left: '100', width: '900', total: '10'};
+global.document = {querySelector: () => svg, getElementById: () => told};
+(() => {%s})();
+const x = () => bar.children.rect[0].attrs.x, span = () => svg.children['.tick'].map(t => t.children.text[0].textContent);
+const out = [[x(), ...span()]];
+svg.listeners.wheel({preventDefault() {}, clientX: 100, deltaY: -400 * Math.LN2}); out.push([x(), ...span()]);
+svg.listeners.pointerdown({clientX: 500, pointerId: 1}); svg.listeners.pointermove({clientX: 320}); svg.listeners.pointerup();
+out.push([x(), ...span()]);
+svg.listeners.dblclick(); bar.children.title[0].textContent = 'grad'; bar.listeners.pointerenter(); out.push([x(), told.textContent]);
+console.log(JSON.stringify(out));
+"""
+
+
+def test_the_page_zooms_moves_and_tells(tmp_path):
+    """Its script in a stand-in for a browser: one bar from 1 s to 2 s of 10 s, on 900 pixels from pixel 100 on."""
+    if shutil.which("node") is None:
+        pytest.skip("no node to run the page's script")
+    page = gantt.page([Event("grad", "compute", 0, 0, 1.0, 2.0, 3.0)], [], "", "")
+    script = re.search(r"<script>(.*)</script>", page, flags=re.S)[1]
+    (tmp_path / "page.js").write_text(BROWSER.replace("%s", script))
+    done = subprocess.run(["node", str(tmp_path / "page.js")], capture_output=True, text=True, check=True)
+    whole, zoomed, moved, reset = json.loads(done.stdout)
+    assert whole == [190, "0 s", "10 s"]
+    assert zoomed == [pytest.approx(280), "0 s", "5 s"]  # twice as large about the left end
+    assert moved == [pytest.approx(100), "1 s", "6 s"]  # by 180 pixels of 180 a second
+    assert reset == [190, "grad"]
+
+
+def test_the_same_time_line_gives_the_same_bytes(line, tmp_path):
+    for name in ("a.json.gz", "a.html"):
+        made = []
+        for _ in range(2):
+            (line.to_chrome if name.endswith("gz") else line.to_html)(tmp_path / name)
+            made.append((tmp_path / name).read_bytes())
+        assert made[0] == made[1]
 
 
 def test_names_cannot_break_the_page():
