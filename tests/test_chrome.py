@@ -155,6 +155,11 @@ def test_events_along_a_bandwidth_trace(tmp_path):
         ('{"traceEvents": []}', "holds no events"),
         ("[1]", "must be objects"),
         ('[{"ph": "X", "name": "k", "cat": "kernel", "ts": 0, "dur": 1}]', "read_profile"),
+        ('[{"ph": "X", "name": "k", "cat": "c", "ts": NaN, "dur": 1, "args": {"worker": 0, "step": 0, "arrives_us": 0}}]', "read_profile"),
+        (
+            '[{"ph": "X", "name": "k", "cat": "c", "ts": 1e999, "dur": 1, "args": {"worker": 0, "step": 0, "arrives_us": 0}}]',
+            "read_profile",
+        ),
     ],
 )
 def test_files_that_are_no_time_line(tmp_path, text, words):

@@ -189,6 +189,28 @@ def test_a_broken_profile_is_one_sentence(tmp_path, data, options, words):
     assert "\n" not in str(told.value)
 
 
+WEIRD = [None, [], {}, [1], {"a": 1}, "x", "", -1, 0, True, 1e300, -math.inf, math.nan, "\x00"]
+
+
+def test_no_file_ends_in_a_traceback(tmp_path):
+    """Any value of any event replaced by any other, one at a time: a profile, or one sentence."""
+    text = json.dumps(kineto(steps=1))
+    data, seen = json.loads(text), {"read": 0, "told": 0}
+    places = [(i, key) for i, e in enumerate(data["traceEvents"]) for key in e] + [(None, key) for key in data]
+    for number, (i, key) in enumerate(places):
+        for value in (WEIRD[(number + k) % len(WEIRD)] for k in range(0, len(WEIRD), 3)):
+            data = json.loads(text)
+            (data if i is None else data["traceEvents"][i])[key] = value
+            try:
+                found = read_profile(written(tmp_path, data), match=None if number % 2 else "e")
+                assert all(math.isfinite(v) and v >= 0 for v in found.values)
+                seen["read"] += 1
+            except UsageError as told:
+                assert "\n" not in str(told)
+                seen["told"] += 1
+    assert min(seen.values()) > 20
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -193,7 +193,8 @@ def _trace_durations(path: str | Path, match: str | None) -> tuple[dict[tuple[st
         found = _each([s for s in spans if pattern.search(s.name)], spans, f"matches {match!r}", path)
         return found, f"one an event that matches {match!r}"
     if any(STEP.fullmatch(s.name) for s in spans):
-        return _per_step(spans, str((trace.get("distributedInfo") or {}).get("rank", "")), path)
+        about = trace.get("distributedInfo")
+        return _per_step(spans, str(about.get("rank", "")) if isinstance(about, dict) else "", path)
     return _each([s for s in spans if s.kind == "compute"], spans, "is a step or a computation", path), "one an event of the kind compute"
 
 
@@ -205,13 +206,14 @@ def _spans(trace: Mapping[str, Any], path: str | Path) -> list[_Span]:
     events = trace["traceEvents"]
     origin = min((_moment(e, "ts", path) for e in events if e.get("ph") in ("X", "B")), default=0.0)
     names = {
-        (e.get("name"), e.get("pid"), e.get("tid") if e.get("name") == "thread_name" else None): str(e["args"]["name"])
+        (kind, str(e.get("pid")), str(e.get("tid")) if kind == "thread_name" else ""): str(_args(e)["name"])
         for e in events
-        if e.get("ph") == "M" and e.get("name") in ("process_name", "thread_name") and "name" in (e.get("args") or {})
+        for kind in ("process_name", "thread_name")
+        if e.get("ph") == "M" and e.get("name") == kind and "name" in _args(e)
     }
     found, opened = [], defaultdict(list)
     for e in events:
-        pid, tid = e.get("pid"), e.get("tid")
+        pid, tid = str(e.get("pid")), str(e.get("tid"))
         if e.get("ph") == "B":
             opened[pid, tid].append(e)
         if e.get("ph") not in ("X", "E"):
@@ -226,15 +228,20 @@ def _spans(trace: Mapping[str, Any], path: str | Path) -> list[_Span]:
             start, end = ts, ts + _moment(e, "dur", path)
         if end < start:
             raise UsageError(f"{path}: {first.get('name')!r} at {first.get('ts')} has a negative duration.")
-        process = names.get(("process_name", pid, None), "")  # profilers name all processes alike, after the program
-        worker = process.removeprefix("worker ") if process.startswith("worker ") else str(pid)
-        on = names.get(("thread_name", pid, tid), str(tid)).strip()
+        process = names.get(("process_name", pid, ""), "")  # profilers name all processes alike, after the program
+        worker = process.removeprefix("worker ") if process.startswith("worker ") else pid
+        on = names.get(("thread_name", pid, tid), tid).strip()
         kind = str(first.get("cat")).lower()
         kind = OLD_KINDS.get(kind, kind)
-        found.append(_Span(str(first.get("name")), kind, worker, on, start / 1e6, end / 1e6, first.get("args") or {}))
+        found.append(_Span(str(first.get("name")), kind, worker, on, start / 1e6, end / 1e6, _args(first)))
     if not found:
         raise UsageError(f"{path} holds no events with a duration.")
     return found
+
+
+def _args(e: Mapping[str, Any]) -> Mapping[str, Any]:
+    found = e.get("args")
+    return found if isinstance(found, dict) else {}
 
 
 def _moment(e: Mapping[str, Any], key: str, path: str | Path) -> float:
@@ -262,10 +269,10 @@ def _per_step(spans: Sequence[_Span], rank: str, path: str | Path) -> tuple[dict
     workers = {s.worker for s in steps}
     if len(workers) != 1:
         raise UsageError(f"{path} holds the steps of {len(workers)} processes; give one file per worker.")
-    launched = {s.args["correlation"]: s.start for s in spans if s.kind.endswith(("runtime", "driver")) and "correlation" in s.args}
+    launched = {str(s.args["correlation"]): s.start for s in spans if s.kind.endswith(("runtime", "driver")) and "correlation" in s.args}
     device = any(s.kind == "kernel" for s in spans)
     busy = [s for s in spans if s.kind == ("kernel" if device else "cpu_op") and not EXCHANGE.search(s.name) and not STEP.fullmatch(s.name)]
-    starts = np.array([launched.get(s.args.get("correlation"), s.start) for s in busy])
+    starts = np.array([launched.get(str(s.args.get("correlation")), s.start) for s in busy])
     order = np.argsort(starts, kind="stable")
     ends = np.searchsorted(starts[order], [(step.start, step.end) for step in steps])
     durations = [_covered((busy[i].start, busy[i].end) for i in order[first:last]) for first, last in ends]

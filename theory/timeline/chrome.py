@@ -127,9 +127,9 @@ def read(path: str | Path) -> list[Event]:
             for e in load(path)["traceEvents"]
             if e.get("ph") == "X"
         ]
-    except (KeyError, TypeError):
+        return sorted(found, key=lambda e: (e.start, e.end))
+    except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path} is no time line of verify-rates; read a profile by read_profile.") from None
-    return sorted(found, key=lambda e: (e.start, e.end))
 
 
 def _times(e: dict[str, Any]) -> tuple[float, float, float]:
