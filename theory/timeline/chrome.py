@@ -121,12 +121,9 @@ def read(path: str | Path) -> list[Event]:
 
     Errors: as :func:`load`, and UsageError where the file is a trace of something else.
     """
+    events = [e for e in load(path)["traceEvents"] if e.get("ph") == "X"]
     try:
-        found = [
-            Event(e["name"], e["cat"], e["args"]["worker"], e["args"]["step"], *_times(e))
-            for e in load(path)["traceEvents"]
-            if e.get("ph") == "X"
-        ]
+        found = [Event(e["name"], e["cat"], e["args"]["worker"], e["args"]["step"], *_times(e)) for e in events]
         return sorted(found, key=lambda e: (e.start, e.end))
     except (KeyError, TypeError, ValueError, OverflowError):
         raise UsageError(f"{path} is no time line of verify-rates; read a profile by read_profile.") from None
