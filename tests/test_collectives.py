@@ -494,3 +494,46 @@ def test_a_table(tmp_path):
         collective_table(["1kB"], [4], ["ring"], latency=0, bandwidth=1, chunks=2)
     with pytest.raises(UsageError, match="at least one size"):
         collective_table([], [4], latency=0, bandwidth=1)
+
+
+LINKS_FILE = "from,to,latency_s,bandwidth_bit_per_s\nA,B,0.1,8\nB,A,0.2,8\nA,C,0.1,8\nC,A,0.1,8\nB,C,0.1,4\nC,B,0.3,8\n"
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    from click.testing import CliRunner
+
+    from verify_rates.cli import main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "links.csv").write_text(LINKS_FILE)
+    return lambda *args: CliRunner().invoke(main, ["collective", *args])
+
+
+def test_the_command(run, tmp_path):
+    one = run("ring", "--n", "8", "--size", "400MB", "--latency", "1ms", "--bandwidth", "10Gbit/s")
+    assert one.exit_code == 0 and "seconds: 0.574" in one.stdout and "7*T_tx/4 + 14*lat" in one.stdout
+    placed = run("ring", "--links", "links.csv:A,B", "--size", "1", "--json", "--plot", "p.png", "--chrome", "c.json.gz")
+    data = json.loads(placed.stdout)
+    assert data["n"] == 2 and close(data["seconds"], 2 * 0.5 + 0.1 + 0.2)  # there and back
+    assert data["inputs"]["latency"] == [[None, 0.1], [0.2, None]]
+    assert (tmp_path / "p.png").exists() and (tmp_path / "c.json.gz").exists()
+    table = run("ring", "direct", "--links", "links.csv", "--size", "1", "--size", "3", "--json")
+    assert [(r["kind"], r["n"], r["bytes"]) for r in json.loads(table.stdout)["rows"]] == [
+        (k, 3, b) for k in ("ring", "direct") for b in (1, 3)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("args", "word"),
+    [
+        (("--n", "4", "--size", "1", "--latency", "0"), "give --bandwidth"),
+        (("--size", "1", "--links", "links.csv", "--latency", "0"), "both say the latency"),
+        (("--size", "1", "--links", "links.csv:A,D"), "unknown place"),
+        (("--size", "1", "--size", "2", "--links", "links.csv", "--chrome", "c.json"), "about one collective"),
+        (("rnig", "--n", "4", "--size", "1", "--latency", "0", "--bandwidth", "1"), "did you mean"),
+    ],
+)
+def test_wrong_commands_are_one_sentence(run, args, word):
+    found = run(*args)
+    assert found.exit_code == 2 and word in found.stderr and found.stderr.count("\n") == 1

@@ -39,6 +39,7 @@ _PUBLIC = {
     "replay": "verify_rates.witness",
     "timeline": "verify_rates.theory.timeline",
     "stragglers": "verify_rates.theory.stragglers",
+    **dict.fromkeys(("collective", "collective_table"), "verify_rates.theory.timeline.collectives"),
     "traffic": "verify_rates.theory.traffic",
     "quadratic": "verify_rates.theory.quadratic",
     "catalogue": "verify_rates.listing",

@@ -138,3 +138,21 @@ def measured(text: str, role: str) -> Any:
     if role not in found:
         raise UsageError(f"{file} has no column bandwidth_bit_per_s; give a bandwidth.")
     return found[role]
+
+
+def link_tables(text: str) -> dict[str, Any]:
+    """``FILE`` or ``FILE:PLACE,PLACE,...`` as tables of latency and, where the file has it, bandwidth, from row to column."""
+    import numpy as np
+
+    from verify_rates.solvers.method import nearest
+    from verify_rates.theory.measured import read_links
+
+    name, _, places = text.partition(":")
+    found = read_links(name)
+    chosen = [p.strip() for p in places.split(",")] if places else list(found.names)
+    for place in chosen:
+        if place not in found.names:
+            raise nearest(place, found.names, "place")
+    among = np.ix_(*[[found.names.index(p) for p in chosen]] * 2)
+    tables = {"latency": found.latency[among]}
+    return tables if found.bandwidth is None else {**tables, "bandwidth": found.bandwidth[among]}

@@ -924,6 +924,57 @@ def traffic(method, pairs, files, as_json, **given):
     click.echo(found.to_json(indent=1) if as_json else str(found))
 
 
+@main.command()
+@click.argument("kinds", nargs=-1, metavar="[KIND]...")
+@click.option("--n", "ns", type=COUNT, multiple=True, help="Workers; repeat for a table.")
+@click.option("--size", "sizes", type=Measured("size"), multiple=True, required=True, help="As 400MB, model:FILE; repeat for a table.")
+@click.option("--latency", type=Measured("latency"), help="Of a link: 1ms, fit:FILE.")
+@click.option("--bandwidth", type=Measured("bandwidth"), help="Of a link, in each direction: 10Gbit/s, fit:FILE.")
+@click.option("--links", metavar="FILE[:PLACE,PLACE]", help="A worker at every place of a table of links, instead of alike links.")
+@click.option("--link", default="fifo", show_default=True, help="fifo, blocking (the latency holds a side as well), or fair.")
+@click.option("--chunks", type=COUNT, help="tree, chain_broadcast: parts that follow one another.")
+@click.option("--servers", type=COUNT, help="parameter_server: workers that hold a part each.")
+@click.option("--per-node", type=COUNT, help="hierarchical: workers of a node.")
+@click.option("--local-latency", help="hierarchical: within a node.")
+@click.option("--local-bandwidth", help="hierarchical: within a node.")
+@click.option("--topology", help="gossip, pairwise: the graph.")
+@click.option("--plot", metavar="FILE", help="The transfers over time, or busbw against size (png, pdf or svg).")
+@click.option("--chrome", metavar="FILE", help="The transfers as a Chrome trace for Perfetto (.json or .json.gz).")
+@AS_JSON
+def collective(kinds, ns, sizes, latency, bandwidth, links, plot, chrome, as_json, **given):
+    """Time of collectives (default: a ring all-reduce) from their transfers, with algbw, busbw, and the shares of latency and bandwidth.
+
+    For example: collective ring --n 8 --size 400MB --latency 1ms --bandwidth 10Gbit/s
+    """
+    for path in (plot, chrome):
+        _writable(path)
+    from verify_rates.arguments import link_tables
+    from verify_rates.plots import check_format
+    from verify_rates.theory.timeline import collectives
+
+    check_format(plot)
+    chosen = {k: v for k, v in {"latency": latency, "bandwidth": bandwidth, **given}.items() if v is not None}
+    tables = link_tables(links) if links else {}
+    for name in ("latency", "bandwidth"):
+        if name in tables and name in chosen:
+            raise UsageError(f"--{name} and --links both say the {name}; give one of them.")
+        if name not in tables and name not in chosen:
+            raise UsageError(f"give --{name}, or --links with a file that has it.")
+    chosen |= tables
+    if len(kinds) > 1 or len(ns) > 1 or len(sizes) > 1:
+        if chrome:
+            raise UsageError("--chrome is about one collective; give one kind, one --n and one --size.")
+        counts = ns or ((len(tables["latency"]),) if tables else ())
+        found: Any = collectives.collective_table(sizes, counts, kinds or collectives.TABLE_KINDS, **chosen)
+    else:
+        found = collectives.collective(*kinds, n=ns[0] if ns else None, size=sizes[0], **chosen)
+    if plot:
+        found.plot(plot)
+    if chrome:
+        found.to_chrome(chrome)
+    click.echo(found.to_json(indent=1) if as_json else str(found))
+
+
 # --- figures ----------------------------------------------------------------------------------------------------------
 
 

@@ -412,8 +412,8 @@ def _asked(kind, n, size, latency, bandwidth, link, local_latency, local_bandwid
     inputs = {
         "n": n,
         "size": [size_bytes(s) for s in size] if sizes is not None else nbytes,
-        "latency": lat.tolist() if isinstance(lat, np.ndarray) else lat,
-        "bandwidth": bw.tolist() if isinstance(bw, np.ndarray) else bw,
+        "latency": _plain(lat),
+        "bandwidth": _plain(bw),
         "link": link,
         **{name: value for name, value in options},
     }
@@ -442,6 +442,13 @@ def _table(value: Any, name: str, read: Any) -> Any:
     if not np.isfinite(off).all() or (off < 0).any() or (name == "bandwidth" and (off == 0).any()):
         raise UsageError(f"every {name} between two workers must be finite and {'positive' if name == 'bandwidth' else 'at least 0'}.")
     return made
+
+
+def _plain(value: Any) -> Any:
+    """As data; what a table says of a worker and itself plays no part."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return [[None if i == j else v for j, v in enumerate(row)] for i, row in enumerate(value.tolist())]
 
 
 def _workers_of(n: Any) -> int:
