@@ -893,3 +893,18 @@ def test_claims_know_every_class():
     from verify_rates.theory.worst_case.classes import class_names
 
     assert set(FUNCTIONS) == set(class_names())
+
+
+def test_the_table_of_the_docs_meets_its_targets():
+    """The tables that the benchmark wrote: ratios at least as asked, our ends around the truth, and feedback of ten workers."""
+    import runpy
+
+    benchmark = runpy.run_path(str(Path(__file__).parents[1] / "benchmarks" / "worst_case.py"))
+    text = (Path(__file__).parents[1] / "docs" / "benchmarks.md").read_text()
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line.startswith("|") and line[2].isdigit()
+    ]
+    assert {int(row[0]): float(row[3]) >= benchmark["TARGETS"][int(row[0])] for row in rows} == dict.fromkeys(benchmark["TARGETS"], True)
+    assert all(-RTOL <= float(row[4]) <= 0 <= float(row[5]) <= RTOL for row in rows)
+    low, high = benchmark["our_feedback"](benchmark["EF_WORKERS"])
+    assert low <= benchmark["feedback_truth"]() <= high and f"{benchmark['feedback_truth']():.12f}" in text
