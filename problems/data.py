@@ -18,7 +18,7 @@ from verify_rates.solvers.method import UsageError, nearest
 
 DENSE_ABOVE = 0.4  # share of nonzeros above which rows are stored dense
 LARGEST = 1e100  # squares and sums of squares stay finite
-EMBEDDED = ("breast_cancer", "digits")
+EMBEDDED = ("breast_cancer", "digits", "digits10")
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,8 +89,9 @@ def get_data(data: Any, features: int | None = None, zero_based: bool | None = N
     Parameters
     ----------
     data : "breast_cancer" (569 x 30, features standardised to mean 0 and variance 1 each, then every row divided by sqrt(30); label:
-        benign or not), "digits" (1797 x 64, pixels divided by 16; label: the digit is odd or not), a path to a LIBSVM file (plain or
-        gzip), a :class:`Dataset`, a pair ``(A, y)``, or a dict with ``rows`` and ``y``.
+        benign or not), "digits" (1797 x 64, pixels divided by 16; label: the digit is odd or not),
+        "digits10" (the same; label: the digit), a path to a LIBSVM file (plain or gzip), a :class:`Dataset`, a pair ``(A, y)``, or a
+        dict with ``rows`` and ``y``.
     features, zero_based : of a LIBSVM file; see :func:`read_libsvm`.
 
     >>> get_data("digits").A.shape
@@ -121,9 +122,11 @@ def get_data(data: Any, features: int | None = None, zero_based: bool | None = N
 def _embedded(name: str) -> Dataset:
     from sklearn import datasets
 
-    if name == "digits":
+    if name == "digits10":
         A, y = datasets.load_digits(return_X_y=True)
-        return dataset(name, A / 16.0, y % 2, "pixels divided by 16; label: the digit is odd or not")
+        return dataset(name, A / 16.0, y, "pixels divided by 16; label: the digit")
+    if name == "digits":
+        return dataset(name, _embedded("digits10").A, _embedded("digits10").y % 2, "pixels divided by 16; label: the digit is odd or not")
     A, y = datasets.load_breast_cancer(return_X_y=True)
     A = (A - A.mean(axis=0)) / A.std(axis=0) / math.sqrt(A.shape[1])
     return dataset(name, A, y, "features standardised, rows divided by sqrt(30); label: benign or not")

@@ -173,3 +173,73 @@ def mixture_value(data, i, x):
     for r in range(rows.size):
         total -= _terms(data, rows[r], x, pulls, terms)
     return total / rows.size
+
+
+@njit(cache=True, nogil=True)
+def _through(data, row, w, units, shares):
+    """Hidden units and softmax shares of a sample; returns its loss.  params holds (lam, hidden, classes)."""
+    p = data.rows.shape[1]
+    for u in range(units.size):
+        first = u * (p + 1)
+        total = w[first + p]
+        for j in range(p):
+            total += w[first + j] * data.rows[row, j]
+        units[u] = math.tanh(total)
+    start = units.size * (p + 1)
+    for c in range(shares.size):
+        first = start + c * (units.size + 1)
+        total = w[first + units.size]
+        for u in range(units.size):
+            total += w[first + u] * units[u]
+        shares[c] = total
+    top, own, total = shares.max(), shares[int(data.y[row])], 0.0
+    for c in range(shares.size):
+        shares[c] = math.exp(shares[c] - top)
+        total += shares[c]
+    for c in range(shares.size):
+        shares[c] /= total
+    return top + math.log(total) - own
+
+
+@njit(cache=True, nogil=True)
+def _backwards(data, row, w, units, slopes, scale, out):
+    """Adds ``scale`` times the gradient of a sample's loss, whose derivatives in the logits are ``slopes``."""
+    p = data.rows.shape[1]
+    start = units.size * (p + 1)
+    for c in range(slopes.size):
+        first, slope = start + c * (units.size + 1), scale * slopes[c]
+        for u in range(units.size):
+            out[first + u] += slope * units[u]
+        out[first + units.size] += slope
+    for u in range(units.size):
+        total = 0.0
+        for c in range(slopes.size):
+            total += slopes[c] * w[start + c * (units.size + 1) + u]
+        slope, first = scale * total * (1.0 - units[u] * units[u]), u * (p + 1)
+        for j in range(p):
+            out[first + j] += slope * data.rows[row, j]
+        out[first + p] += slope
+
+
+@njit(cache=True, nogil=True)
+def network(data, i, x, gen, exact, out):
+    """Cross-entropy of a two-layer tanh network at weights ``w_0 + x``, w_0 in vectors."""
+    rows, w = _pick(data, i, gen, exact), data.vectors[0] + x
+    units, shares = np.empty(int(data.params[6])), np.empty(int(data.params[7]))
+    for j in range(x.size):
+        out[j] = data.params[5] * w[j]
+    for k in range(rows.size):
+        _through(data, rows[k], w, units, shares)
+        shares[int(data.y[rows[k]])] -= 1.0
+        _backwards(data, rows[k], w, units, shares, 1.0 / rows.size, out)
+    _add_noise(data.params, gen, exact, out)
+
+
+@njit(cache=True, nogil=True)
+def network_value(data, i, x):
+    """Mean loss plus ``lam/2 ||w||^2``."""
+    rows, w, total = _own(data, i), data.vectors[0] + x, 0.0
+    units, shares = np.empty(int(data.params[6])), np.empty(int(data.params[7]))
+    for k in range(rows.size):
+        total += _through(data, rows[k], w, units, shares)
+    return total / rows.size + data.params[5] * (w * w).sum() / 2.0

@@ -60,6 +60,7 @@ WITH_FEW_METHODS = {
     "embedding": [{"n": 3, "m": 8, "vocabulary": 6, "width": 2, "batch": 3}],
     "factorisation": [{"n": 3, "rows": 4, "spread": 0.3}, {"n": 3, "symmetric": False, "rows": 3, "columns": 2, "sigma2": 0.01}],
     "mixture": [{"n": 3, "m": 8, "batch": 3}],
+    "network": [{"data": (DENSE, LABELS), "n": 3, "hidden": 2, "batch": 4}],
     "phase_retrieval": [{"n": 3, "d": 4, "batch": 3}],
     "pl": [{"n": 3, "d": 5, "rank": 3, "waves": 3.0, "zeta2_star": 0.5, "sigma2": 0.01}],
 }

@@ -21,6 +21,8 @@ RTOL_KERNEL = 1e-12  # two orders of summation over a few thousand terms of like
 RTOL_DIFFERENCE = 1e-7  # extrapolated central differences: h^4 = 2e-11 of the fifth derivatives, u/h = 5e-14 of the value, many times
 H = 2e-3
 
+SMALL = {"rows": np.random.default_rng(6).normal(size=(18, 3)).round(2).tolist(), "y": [0, 1, 2] * 6}
+
 SPECS = [
     {"name": "pl", "n": 3, "d": 5, "rank": 3, "zeta2_star": 0.5, "sigma2": 0.1},
     {"name": "pl", "n": 2, "d": 4, "rank": 2, "waves": 3.0, "cond": 4.0, "zeta2_star": 0.5},
@@ -35,6 +37,8 @@ SPECS = [
     {"name": "mixture", "n": 3, "m": 12, "batch": 4, "shards": "label", "components": 2},
     {"name": "mixture", "n": 2, "m": 10, "components": 3, "dim": 2, "sigma2": 0.1, "separation": 1.0},
     {"name": "mixture", "n": 2, "m": 10, "components": 1, "dim": 3},
+    {"name": "network", "n": 3, "data": SMALL, "hidden": 2, "batch": 3, "lam": 0.01},
+    {"name": "network", "n": 2, "data": SMALL, "hidden": 3, "shards": "homogeneous", "sigma2": 0.1},
 ]
 
 
@@ -398,9 +402,51 @@ def test_the_value_of_a_mixture_is_the_likelihood():
     assert f.constants.f_star[1] <= f.value(f.centres.ravel())
 
 
+# --- network ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_network_on_digits_sees_few_labels_a_worker_and_learns():
+    f = get_problem("network", n=5, hidden=4, samples=300, lam=1e-3, batch=16)
+    assert f.d == 4 * 65 + 10 * 5 and f.classes == 10
+    labels = [set(f.y[f._own(i)].astype(int).tolist()) for i in range(5)]
+    assert all(len(own) <= 4 for own in labels) and set().union(*labels) == set(range(10))
+    rng = np.random.default_rng(0)
+    x, v = f.start + 0.1 * rng.standard_normal(f.d), rng.standard_normal(f.d)
+    g, h = f.grads(x).mean(axis=0), 1e-4
+    slope = (8 * (f.value(x + h * v) - f.value(x - h * v)) - (f.value(x + 2 * h * v) - f.value(x - 2 * h * v))) / (12 * h)
+    assert slope == pytest.approx(g @ v, rel=1e-8)
+    run = simulate("gd", f, {"gamma": 0.5}, steps=150, measures=("grad_norm",), engine="numpy")
+    assert f.value(run.final["x"][0].ravel()) < 0.5 * f.value(f.start)
+    assert f.constants.f_star[1] < 0.2 * f.value(f.start)
+
+
+def test_the_network_s_gradient_at_a_point_computed_by_complex_steps():
+    """An independent evaluation: tanh, exp and log of complex numbers, imaginary steps of 1e-30 have no cancellation."""
+    f = get_problem("network", data=SMALL, n=2, hidden=2, shards="homogeneous", lam=0.05)
+    x = 0.3 * np.random.default_rng(1).standard_normal(f.d)
+
+    def loss(i, w):
+        A, y = f.A[f._own(i)], f.y[f._own(i)].astype(int)
+        first, second = w[:8].reshape(2, 4), w[8:].reshape(3, 3)
+        H = np.tanh(np.hstack([A, np.ones((len(A), 1))]) @ first.T)
+        logits = np.hstack([H, np.ones((len(A), 1))]) @ second.T
+        return np.mean(np.log(np.sum(np.exp(logits), axis=1)) - logits[np.arange(len(y)), y]) + 0.05 * np.sum(w * w) / 2
+
+    for i in range(2):
+        steps = [loss(i, (f._origin + x) + 1e-30j * e).imag / 1e-30 for e in np.eye(f.d)]
+        assert np.abs(np.array(steps) - f.grads(x)[i]).max() <= RTOL_KERNEL
+
+
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
+        ("network", {"hidden": 0}, "hidden must be at least 1"),
+        ("network", {"initial": -1}, "initial must be at least 0"),
+        ("network", {"lam": math.nan}, "lam must be finite"),
+        ("network", {"data": ([[1.0], [2.0]], [1, 1])}, "2 to 100 labels"),
+        ("network", {"data": "digit10"}, "did you mean 'digits10'"),
+        ("network", {"n": 5000}, "at least as many samples"),
+        ("logistic", {"data": "digits10"}, "must have two labels"),
         ("embedding", {"vocabulary": 0}, "vocabulary must be at least 1"),
         ("embedding", {"zipf": -1}, "zipf must be at least 0"),
         ("embedding", {"zipf": math.nan}, "zipf must be finite"),
@@ -414,6 +460,6 @@ def test_the_value_of_a_mixture_is_the_likelihood():
         ("mixture", {"separation": math.inf}, "separation must be finite"),
     ],
 )
-def test_bad_options_of_embeddings_and_mixtures(name, options, said):
+def test_bad_options_of_networks_embeddings_and_mixtures(name, options, said):
     with pytest.raises(UsageError, match=said):
         get_problem(name, **options)
