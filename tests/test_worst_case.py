@@ -908,3 +908,56 @@ def test_the_table_of_the_docs_meets_its_targets():
     assert all(-RTOL <= float(row[4]) <= 0 <= float(row[5]) <= RTOL for row in rows)
     low, high = benchmark["our_feedback"](benchmark["EF_WORKERS"])
     assert low <= benchmark["feedback_truth"]() <= high and f"{benchmark['feedback_truth']():.12f}" in text
+
+
+# --- worst cases in few dimensions -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "hyper", "given", "dimension"),
+    [
+        ("gd", {"gamma": 1.0}, {"steps": 1, "n": 1}, (1, 0)),
+        ("gd", {"gamma": 1.0}, {"steps": 8, "n": 1}, (1, 0)),
+        ("gd", {"gamma": 1.7}, {"steps": 3, "n": 1}, (1, 0)),
+        ("gd", {"gamma": 1.0}, {"steps": 3, "n": 1, "mu": MU}, (1, 0)),
+        ("gd", {"gamma": 1.0}, {"steps": 4, "n": 1, "functions": "smooth", "measure": "grad_norm", "initial": "gap_to_last"}, (1, 0)),
+        ("nesterov", {"gamma": 1.0, "beta": [0.0, 0.25, 0.4]}, {"steps": 3, "n": 1}, (1, 0)),
+        ("ef_sgd", {"gamma": GAMMA_EF}, EF, (1, 0)),
+        ("local_sgd", {"gamma": 0.3, "H": 2}, {"steps": 2, "zeta2_star": 0.5}, (1, 1)),
+    ],
+)
+def test_low_rank_worst_cases(name, hyper, given, dimension):
+    """Functions of one variable (and of one more for the deviations) that reach the lower end, as the same run without asking has it."""
+    full, thin = (worst_case(name, hyper, low_rank=low, **given) for low in (False, True))
+    assert thin.instance.dimension == dimension and sum(full.instance.dimension) > sum(dimension)
+    assert thin.rigorous and thin.upper == full.upper and full.lower * (1 - RTOL) <= thin.lower <= thin.upper
+    assert_replays(thin)
+
+
+def test_subgradients_need_many_dimensions():
+    """Nemirovski and Yudin's bad functions have one more dimension a step: no instance in few is claimed."""
+    given = {"steps": 3, "n": 1, "functions": "convex_lipschitz", "take": "best"}
+    thin = worst_case("gd", {"gamma": 0.5}, low_rank=True, **given)
+    assert thin.instance.dimension[0] == 4 and thin.rigorous
+    assert_replays(thin)
+
+
+def test_a_thin_instance_is_a_huber_function():
+    """gd at step 1/L: quadratic near x*, then of constant slope 1/(2 N + 1), at distance 1."""
+    N = 4
+    made = worst_case("gd", {"gamma": 1.0}, steps=N, n=1, low_rank=True).instance.function()
+    x0 = made.x[1, 0] - made.x[0, 0]
+    slope = 1 / (2 * N + 1)
+    for share in (0.05, 0.5, 0.9):
+        x = made.x[0] + share * x0
+        huber = share**2 / 2 if share <= slope else slope * share - slope**2 / 2
+        assert abs(made(x) - made.f[0] - huber) <= 1e-4, "the largest interpolant of the points; between them it may be a little above"
+
+
+def test_a_thin_point_that_violates_is_not_taken(monkeypatch):
+    """Without slack the last changes leave violations: nothing is claimed of them."""
+    from verify_rates.theory.worst_case import low_rank
+
+    monkeypatch.setattr(low_rank, "SLACK", -1e-6)
+    plain, thin = (worst_case("gd", {"gamma": 1.0}, steps=3, n=1, low_rank=low) for low in (False, True))
+    assert thin.lower == plain.lower and thin.instance.dimension == plain.instance.dimension

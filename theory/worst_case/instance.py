@@ -19,6 +19,8 @@ from verify_rates.theory.worst_case.world import branches, taken
 # The recorded vectors are products of an eigenvector matrix of order K and coordinates: a replayed point, a gradient inequality
 # or a compressor's inequality may be off by some K roundings of 1.1e-16 relative to the largest number in play, squares included.
 REPLAY_RTOL = 1e-10
+# Eigenvalues of a Gram matrix below this share of its largest are the rounding of zero: some ten roundings.
+NEGLIGIBLE = 3e-15
 _RECORDED = ("statement", "start", "optimum", "points", "answers", "f_star", "value")
 _CHANCE = ("draws", "random")
 SHOWN = 8  # workers that a replay spells out unless asked for more
@@ -66,6 +68,17 @@ class Instance:
         if n is not None and (n != 1) != (stated != 1):
             raise UsageError(f"this instance is for {'one worker' if stated == 1 else 'two workers or more'}, not for {n}.")
         return n or (2 if stated == "any" else min(int(stated), SHOWN))
+
+    @property
+    def dimension(self) -> tuple[int, int]:
+        """Dimensions p of the means and q of the deviations: n workers live in ``p + q (n - 1)``.
+
+        >>> from verify_rates.theory.worst_case.solve import worst_case
+        >>> worst_case("gd", {"gamma": 1.0}, steps=3, n=1, low_rank=True).instance.dimension
+        (1, 0)
+        """
+        mean, dev = self.points[0]["x"]
+        return len(mean), len(dev)
 
     def replay(self, method: str | Method | None = None, n: int | None = None) -> float:
         """Execute the step function on the recorded arrays and return the measure it reaches.
@@ -371,7 +384,8 @@ def record(
 
     def root(G: np.ndarray) -> np.ndarray:
         values, vectors = np.linalg.eigh(G) if G.size else (np.zeros(0), np.zeros((0, 0)))
-        return R * vectors[:, values > 0] * np.sqrt(values[values > 0])
+        kept = values > NEGLIGIBLE * values.max(initial=0.0)
+        return R * vectors[:, kept] * np.sqrt(values[kept])
 
     G, D = grams(conic, z)
     chance = np.isin(builder.kept[0], list(world.weights))  # random vectors: their products with the others do not count

@@ -22,6 +22,7 @@ from verify_rates.theory.worst_case.bounds import SINGULAR, grams
 from verify_rates.theory.worst_case.inputs import CONSTANTS, exact_hypers, kept_apart, setting_of, whole, with_chance
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import best_run, interior_point
+from verify_rates.theory.worst_case.low_rank import low_rank as thinned
 from verify_rates.theory.worst_case.noise import world_of
 from verify_rates.theory.worst_case.refine import SHARPER as SHARP  # noqa: F401
 from verify_rates.theory.worst_case.refine import WIDE, Solved, refined
@@ -61,6 +62,7 @@ def worst_case(
     sigma2: Any = 0.0,
     sampled: int | None = None,
     apart: bool = False,
+    low_rank: bool = False,
 ) -> WorstCase:
     """The largest value of a measure after ``steps`` steps, over all problems of a class, dimensions, starts and compressors.
 
@@ -103,6 +105,7 @@ def worst_case(
     sigma2 : ``E||noise||^2`` of every worker's gradient in the step, at most; measures read exact gradients.
     sampled : so many of the workers take part in the step, drawn without replacement: ``mean`` is the average over these (1: a finite
         sum, of which one function is drawn).
+    low_rank : look for an instance in few dimensions (:attr:`Instance.dimension`), which gives up at most 1e-6 of the lower end.
     apart : keep n workers apart, as n functions with their own vectors: the size grows with n, and a topology's own matrix is taken.
 
     Errors
@@ -146,6 +149,8 @@ def worst_case(
     }
     on_a_line = world.linear and world.plain and setting.functions.linear == "symmetric"
     found = refined(conic, interior_point(world, conic, builder), solver, best_run(world, conic, builder) if on_a_line else None)
+    thin = thinned(conic, found.z, found.low) if low_rank and found.raw.ok else None
+    found = found if thin is None else dataclasses.replace(found, low=thin[0], z=thin[1])
     conic, raw, top, low = found.conic, found.raw, found.top, found.low
     if not raw.ok:
         return _without_value(raw, common, time.perf_counter() - began)
