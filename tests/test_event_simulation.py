@@ -98,11 +98,11 @@ def test_a_forgotten_edge_is_seen(monkeypatch):
 
 def test_both_engines_agree():
     rng, seen = np.random.default_rng(1), 0
-    for m, hyper, given, line in lines([*shipped().values(), *RANDOM], rng):
+    for m, hyper, given, line in lines([*shipped().values(), *RANDOM[:12]], rng):
         tasks, steps = (round_seconds_by_simulation(m, hyper, engine=e, **given) for e in ("tasks", "steps"))
         assert tasks == pytest.approx(steps, rel=RTOL) and tasks == pytest.approx(line.seconds_per_round, rel=RTOL), m.name
         seen += 1
-    assert seen >= 60
+    assert seen >= 50
     with pytest.raises(UsageError, match="did you mean 'tasks'"):
         round_seconds_by_simulation("gd", engine="task", compute=1, latency=1, bandwidth=1, size=1)
 
@@ -125,7 +125,7 @@ def test_more_rounds_continue_the_first_ones():
 
 def test_fractions_agree_exactly():
     rng, seen = np.random.default_rng(2), 0
-    for m, hyper, given, _ in lines([*shipped().values(), *RANDOM[:8]], rng, exact=True):
+    for m, hyper, given, _ in lines([*shipped().values(), *RANDOM[:4]], rng, exact=True):
         tasks, steps = (round_seconds_by_simulation(m, hyper, engine=e, exact=True, **given) for e in ("tasks", "steps"))
         ratio = exact_pace(m, hyper, given)
         assert isinstance(tasks, Fraction) and tasks == steps == ratio, m.name

@@ -421,7 +421,7 @@ class _TraceWorld(ClockWorld):
         if load is None:
             end = arrives = start + self.cost(word, stream).occupies
         else:
-            end = self.trace.transfer(start, copies * load.bits(self.cost.message_bits, self.cost.dense_bits))
+            end = self.trace.transfer(start, copies * self.cost.bits(load))
             arrives = end + self.trace.latency_at(end)
         number = len(self.events)
         self.idle[stream] = _Moment(end, number)

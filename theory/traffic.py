@@ -5,20 +5,24 @@ from __future__ import annotations
 import html
 import json
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, get_method
-from verify_rates.theory.timeline.events import Load, period_steps, periodic_tasks, words_used
+from verify_rates.solvers.words import Unsupported
+from verify_rates.theory.timeline.events import SOME_STEP, Load, period_steps, periodic_tasks, words_used
 
-DOWN = "a worker receives the other n - 1 messages of an average, or the dense average where that is smaller"
+DOWN = (
+    "a worker receives the other n - 1 messages of an average, or the dense average where that is smaller (nothing where the server alone "
+    "needs it), and every message of the server"
+)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """Bits of one worker once everything repeats (mean over the workers where their degrees differ).
+    """Bits of one worker once everything repeats (mean over the workers where their degrees differ, and over the coins tossed).
 
     Attributes
     ----------
@@ -73,8 +77,9 @@ def traffic(
 
     Mathematics: the step function says what is averaged and gossiped.  A mean sends what no earlier mean has sent: one message
     ``C(v)`` at the compressor's bits, or a dense vector at ``dtype_bits * d``; a sum of several messages costs the smaller of
-    the two.  Down, a worker receives the other ``n - 1`` messages or the dense average, whichever is smaller.  A gossip sends
-    and receives once per neighbour.
+    the two.  Down, a worker receives the other ``n - 1`` messages or the dense average, whichever is smaller, or nothing where the
+    server alone uses it; a message that the server compresses goes to all.  A message on a mask that everybody knows has no index
+    bits.  A gossip sends and receives once per neighbour.  Coins: the expectation over how they fall.
 
     Guarantee: exact in the steady state (the first round may send less, since zeros need not be sent).
 
@@ -86,7 +91,7 @@ def traffic(
     topology : needed for gossip.
     dtype_bits : bits of one number of a dense vector; a compressor counts its own payload (float32).
 
-    Errors: UsageError for bad input, Unsupported where a branch is random.
+    Errors: UsageError for bad input, Unsupported where random branches lead to very many states.
 
     >>> t = traffic("ef_sgd", d=123, n=10, compressor="topk:12")
     >>> t.up_per_step, t.down_per_step
@@ -97,31 +102,62 @@ def traffic(
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}.")
     given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
-    if "gamma" in method.hyper._fields:
-        given.setdefault("gamma", 0.0)  # plays no part in traffic
+    if "gamma" in method.hyper._fields and given.get("gamma", 0) == 0:
+        given["gamma"] = SOME_STEP
     h = method.hypers(**given)
     check_kinds(method, h)
     words = words_used(method, h)
-    message, made = _message(compressor, d, words, dtype_bits)
+    message, values, made = _message(compressor, d, words, dtype_bits)
     degree = _degree(topology, n, "gossip" in words)
-    alike = "masked" in words and "compress" not in words  # the average of messages on one mask is such a message
-    tasks = [(t.word, t.load) for t in periodic_tasks(method, h) if t.load is not None]
-    return _summed(
-        method, period_steps(method, h), tasks, message, dtype_bits * d, degree, n, made, _notes(words, compressor, topology, made), alike
-    )
+    steps, sent = period_steps(method, h), _sent(method, h, words)
+    return _summed(method, steps, sent, message, values, dtype_bits * d, degree, n, made, _notes(words, compressor, topology, made))
 
 
-def _message(compressor: Any, d: int, words: tuple[str, ...], dtype_bits: int) -> tuple[float | None, Any]:
+class Sent(NamedTuple):
+    """A collective of a period: what it carries, whether the workers get its result, and how often it is to be expected."""
+
+    word: str
+    load: Load
+    down: bool
+    times: float
+
+    def copies(self, degree: float) -> float:
+        """Messages of a worker: one a neighbour, none where the server sends."""
+        return self.times * {"gossip": degree, "broadcast": 0.0}.get(self.word, 1.0)
+
+
+def _sent(method: Method, h: Any, words: tuple[str, ...]) -> list[Sent]:
+    try:
+        return [Sent(t.word, t.load, t.down, 1.0) for t in periodic_tasks(method, h) if t.load is not None]
+    except Unsupported:
+        if "chance" not in words:
+            raise
+    from verify_rates.theory.timeline.coins import begin, explore
+
+    first = begin(method, h)
+    chain = explore(method, h, first)
+    if chain is None:
+        raise Unsupported(f"the traffic of {method.name!r}: its coins lead to too many states")
+    return [
+        Sent(word, load, True, weight * float(o.probability) * first.period)
+        for follow, weight in zip(chain.follow, chain.weights.tolist(), strict=True)
+        for o in follow
+        for word, load in o.loads
+    ]
+
+
+def _message(compressor: Any, d: int, words: tuple[str, ...], dtype_bits: int) -> tuple[float | None, float | None, Any]:
+    """Bits of a message and of one without its places; None where they depend on the data."""
     if compressor is None or not {"compress", "masked"} & set(words):
-        return float(dtype_bits * d), None
+        return float(dtype_bits * d), float(dtype_bits * d), None
     from verify_rates.solvers.compressors import get_compressor
 
     made = get_compressor(compressor)
     made.constants(d)  # refuses parameters that do not fit d
-    if "compress" in words:
-        return made.bits(d), made
-    mask = made(np.ones((1, d)), [np.random.default_rng(0)])  # as many places whatever is drawn, and everybody knows them
-    return float(dtype_bits * np.count_nonzero(mask)), made
+    if "masked" not in words and made.bits(d) is None:
+        return None, None, made
+    mask = made(np.ones((1, d)), [np.random.default_rng(0)])  # as many places whatever is drawn
+    return made.bits(d), float(dtype_bits * np.count_nonzero(mask)), made
 
 
 def _degree(topology: Any, n: int, used: bool) -> float:
@@ -137,25 +173,27 @@ def _degree(topology: Any, n: int, used: bool) -> float:
 def _summed(
     method: Method,
     steps: int,
-    tasks: list[tuple[str, Load]],
+    sent: list[Sent],
     message: float | None,
+    values: float | None,
     dense: float,
     degree: float,
     n: int,
     made: Any,
     notes: Any,
-    alike: bool = False,
 ) -> Traffic:
-    messages = sum(load.messages * (degree if word == "gossip" else 1) for word, load in tasks if not load.dense)
-    whole = sum((degree if word == "gossip" else 1) for word, load in tasks if load.dense)
-    varies = message is None and messages > 0
+    compressed = [c.load for c in sent if not c.load.dense]
+    messages = sum((c.load.messages + c.load.masked) * c.copies(degree) for c in sent if not c.load.dense)
+    whole = sum(c.copies(degree) for c in sent if c.load.dense)
+    varies = any((load.messages and message is None) or (load.masked and values is None) for load in compressed)
     up = down = None
     if not varies:
-        sizes = [(word, load.bits(dense if message is None else message, dense)) for word, load in tasks]
-        up = sum(bits * (degree if word == "gossip" else 1) for word, bits in sizes)
-        down = sum(bits * degree if word == "gossip" else min((min(n - 1, 1) if alike else n - 1) * bits, dense) for word, bits in sizes)
+        sizes = [c.load.bits(dense if message is None else message, dense, values) for c in sent]
+        up = sum(bits * c.copies(degree) for c, bits in zip(sent, sizes, strict=True))
+        down = sum(_down(c, bits, dense, degree, n) for c, bits in zip(sent, sizes, strict=True))
+    one = values if compressed and not any(load.messages for load in compressed) else message
     what = f"{messages:g} message(s) of {made}" if made else "no compressed message"
-    each = "" if made is None else " (length depends on the data)" if message is None else f" of {message:.10g} bits"
+    each = "" if made is None else " (length depends on the data)" if one is None else f" of {one:.10g} bits"
     formula = f"per round up: {what}{each}, {whole:g} dense vector(s) of {dense:.10g} bits; down: {DOWN}."
     return Traffic(
         method=method.name,
@@ -173,8 +211,20 @@ def _summed(
     )
 
 
+def _down(c: Sent, bits: float, dense: float, degree: float, n: int) -> float:
+    """What a worker receives of a collective."""
+    if c.word == "broadcast":
+        return bits * c.times
+    if c.word == "gossip":
+        return bits * degree * c.times
+    on_mask = c.load.masked == 1 and not c.load.messages and not c.load.dense  # so is the average
+    return min((min(n - 1, 1) if on_mask else n - 1) * bits, dense) * c.times * c.down
+
+
 def _notes(words: tuple[str, ...], compressor: Any, topology: Any, made: Any) -> tuple[str, ...]:
     notes = []
+    if "chance" in words:
+        notes.append("what coins decide is counted with its probability.")
     if compressor is not None and made is None:
         notes.append("the compressor has no effect: the method compresses nothing.")
     if {"compress", "masked"} & set(words) and made is None:

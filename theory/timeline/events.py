@@ -1,11 +1,13 @@
 """The words as events: gradients occupy a worker's compute stream, averages a link; every value knows what it waits for.
 
-What must be sent is read off the step function as well.  A value is a sum of atoms (a gradient, a message); ``mean`` sends
-the atoms that no earlier mean has sent, since the mean of a sum is the sum of the means, and is free where none is left.
+What must be sent is read off the step function as well.  A value is a weighted sum of atoms (a gradient, a message); ``mean`` sends
+the atoms that no earlier mean has sent, since the mean of a sum is the sum of the means, and is free where none is left.  A sum of
+several atoms that was sent is known as that sum alone: with other weights it must be sent again.
 """
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,10 +18,17 @@ from verify_rates.solvers.kinds import KindWorld, Token
 from verify_rates.solvers.method import Method
 from verify_rates.solvers.words import Kind, World
 
+SOME_STEP = 0.6180339887498949  # stands for a step size that was left out or is 0, at which nothing would be sent
+WEIGHTS_RTOL = 1e-9  # two sums with the same weights, up to the rounding of a few products
+
 
 class Atom(NamedTuple):
     number: int
     dense: bool  # else one message of the compressor
+    mask: int = 0  # of a vector that is 0 off a mask which everybody knows: which one
+
+
+Parts = dict[Atom, float]  # a sum: the weight of every atom
 
 
 @dataclass(frozen=True)
@@ -29,33 +38,74 @@ class Value:
     Attributes
     ----------
     ready : per worker what it waits for (one entry for a shared value): the world's own kind of moment.
-    unsent, ungossiped : atoms that no mean (no gossip) has sent so far.
+    unsent, ungossiped : the sum of what no mean (no gossip) has sent so far.
     known : when the parts sent before are there: their mean, then per worker their mixture.
+    averaged : the averages of the parts sent before; ``held`` : the averages in it that the server alone may know so far.
+    mask : of a message: where it is not 0; ``outside`` : of which mask and of which value it is the rest.
     """
 
     world: EventWorld = field(repr=False, compare=False)
     ready: tuple[Any, ...]
     shared: bool = False
-    unsent: frozenset[Atom] = frozenset()
-    ungossiped: frozenset[Atom] = frozenset()
+    unsent: Parts = field(default_factory=dict)
+    ungossiped: Parts = field(default_factory=dict)
     known: tuple[Any, ...] = ()  # empty: nothing was sent, or all that was sent is there from the start
+    averaged: frozenset[int] = frozenset()
+    held: frozenset[int] = frozenset()
+    mask: int = 0  # 0: none
+    outside: tuple[int, Value] | None = None
 
-    def _with(self, other: Any) -> Value:
+    def _with(self, other: Any, sign: int = 1) -> Value:
         if not isinstance(other, Value):
             return self
-        unsent, ungossiped = self.unsent | other.unsent, self.ungossiped | other.ungossiped
+        unsent, ungossiped = _sum(self.unsent, other.unsent, sign), _sum(self.ungossiped, other.ungossiped, sign)
         ready, known = self.world.meet(self.ready, other.ready), self.world.meet(self.known, other.known)
-        return replace(self, ready=ready, unsent=unsent, ungossiped=ungossiped, known=known)
+        averaged, held = self.averaged | other.averaged, self.held | other.held
+        return Value(self.world, ready, self.shared, unsent, ungossiped, known, averaged, held)
 
-    __add__ = __radd__ = __sub__ = __rsub__ = _with
+    __add__ = __radd__ = _with
 
-    def _scaled(self, factor: Any) -> Value:
-        return self
+    def __sub__(self, other: Any) -> Value:
+        made = self._with(other, -1)
+        inside = isinstance(other, Value) and other.outside is not None and other.outside[1] is self
+        return self.world.on_mask(made, other.outside[0]) if inside else made
 
-    __mul__ = __rmul__ = __truediv__ = _scaled
+    def __rsub__(self, other: Any) -> Value:
+        return -self
+
+    def __mul__(self, factor: Any) -> Value:
+        parts = [{a: c * factor for a, c in part.items()} if factor else {} for part in (self.unsent, self.ungossiped)]
+        return replace(self, unsent=parts[0], ungossiped=parts[1], mask=0, outside=None)
+
+    __rmul__ = __mul__
+
+    def __truediv__(self, divisor: Any) -> Value:
+        return self * (1 / divisor if divisor else 1.0)
 
     def __neg__(self) -> Value:
-        return self
+        return self * -1.0
+
+
+def _sum(a: Parts, b: Parts, sign: int = 1) -> Parts:
+    return a | {atom: a.get(atom, 0.0) + sign * weight for atom, weight in b.items()} if b else a
+
+
+class Sent(NamedTuple):
+    """A sum that was sent, when it is there, and the average that it is."""
+
+    parts: Parts
+    there: Any
+    by: frozenset[int]
+
+    def within(self, parts: Parts) -> bool:
+        """Whether these parts hold this sum, in its own proportions."""
+        if len(self.parts) == 1:
+            return True
+        if not self.parts.keys() <= parts.keys():
+            return False
+        lead, *rest = self.parts
+        a, b = self.parts[lead], parts[lead]
+        return all(math.isclose(parts[atom] * a, self.parts[atom] * b, rel_tol=WEIGHTS_RTOL) for atom in rest)
 
 
 class Load(NamedTuple):
@@ -63,12 +113,17 @@ class Load(NamedTuple):
 
     messages: int
     dense: bool
+    masked: int = 0  # messages without places, each on a mask that everybody knows
 
-    def bits(self, message: float, dense: float) -> float:
-        """One message as it is; a sum of several messages as they are or as one dense vector, whichever is smaller."""
+    def bits(self, message: float, dense: float, values: float | None = None) -> float:
+        """One message as it is; a sum of several messages as they are or as one dense vector, whichever is smaller.
+
+        ``values`` : bits of a message without places; by default those of a message.
+        """
         if self.dense:
             return dense
-        return message if self.messages == 1 else min(self.messages * message, dense)
+        bits = self.messages * message + self.masked * (message if values is None else values)
+        return bits if self.messages + self.masked == 1 else min(bits, dense)
 
 
 @dataclass
@@ -84,9 +139,11 @@ class EventWorld(World):
     neighbours: Sequence[Sequence[int]] = ((0,),)
     encodes: bool = False
     atoms: int = 0
-    sent: dict[Atom, Any] = field(default_factory=dict)  # when its mean is there
-    gossiped: dict[Atom, tuple[Any, ...]] = field(default_factory=dict)  # when its mixture is there, per worker
+    sent: dict[Atom, Sent] = field(default_factory=dict)  # the last averaged sum with that atom
+    gossiped: dict[Atom, Sent] = field(default_factory=dict)  # the last mixed one; it is there at a moment per worker
     uses: tuple[str, ...] = ()  # the method's words
+    coins: Sequence[bool] | None = None  # how the coins fall; None: nobody tosses any
+    tossed: list[float] = field(default_factory=list)  # the probabilities of heads of those tossed so far
 
     reading = "the time line"
 
@@ -106,22 +163,34 @@ class EventWorld(World):
         """Entry by entry the moment when both have come; empty is always past."""
         return tuple(self.join(pair) for pair in zip(a, b, strict=True)) if a and b else a or b
 
+    def average(self) -> frozenset[int]:
+        """The average that was just put on the link, where a world follows who knows it."""
+        return frozenset()
+
+    def fetch(self, v: Value) -> None:
+        """The workers use what the server has averaged."""
+
     # --- words
 
     def grad(self, x):
+        self.fetch(x)
         ready = x.ready * self.n if x.shared else x.ready
         return self._fresh(tuple(self.task("grad", ("compute", i), r) for i, r in enumerate(ready)))
 
     def mean(self, v):
         fresh = _left(v.unsent, self.sent)
-        ready = self.join(v.ready)
+        ready, load = self.join(v.ready), _load(fresh)
+        held = self._averaged(v)
         if fresh:
-            ready = self.task("mean", ("link", 0), ready, _load(fresh))
-            self.sent |= dict.fromkeys(fresh, ready)
-        return Value(self, (self.join([ready, *self._known(v)[:1]]),), shared=True)
+            ready = self.task("mean", ("link", 0), ready, load)
+            by = self.average()
+            held = by if load.dense else held | by  # a whole vector is sent with all its parts
+            self.sent |= dict.fromkeys(fresh, Sent(fresh, ready, by))
+        return Value(self, (self.join([ready, *self._known(v)[:1]]),), shared=True, held=held)
 
     def spread(self, v):
-        return Value(self, v.ready * self.n)
+        self.fetch(v)
+        return Value(self, v.ready * self.n, mask=v.mask)
 
     def gossip(self, v):
         fresh, ready = _left(v.ungossiped, self.gossiped), v.ready
@@ -129,24 +198,44 @@ class EventWorld(World):
             load = _load(fresh)
             arrived = [self.task("gossip", ("link", i), r, load, len(self.neighbours[i])) for i, r in enumerate(v.ready)]
             ready = tuple(self.join([r, *(arrived[j] for j in self.neighbours[i])]) for i, r in enumerate(v.ready))
-            self.gossiped |= dict.fromkeys(fresh, ready)
+            self.gossiped |= dict.fromkeys(fresh, Sent(fresh, ready, frozenset()))
         known = self._known(v)
-        mixture = frozenset([self._atom(True)]) if v.ungossiped or known else frozenset[Atom]()
+        mixture = {self._atom(True): 1.0} if v.ungossiped or known else {}
         return replace(v, ready=self.meet(ready, known[1:]), ungossiped=mixture, known=known[:1] and known[:1] + ready)
 
     def compress(self, v):
         if v.shared:
-            return self.refuse("compress", "a message made at a server has no broadcast of its own yet")
+            return self._broadcast(v)
         ready = v.ready
         if self.encodes:
             ready = tuple(self.task("compress", ("compute", i), r) for i, r in enumerate(ready))
         return self._fresh(ready, dense=False)
 
+    def _broadcast(self, v: Value) -> Value:
+        """A message that the server makes of what it knows, to all workers, over the link that carries the averages."""
+        ready = v.ready[0]
+        if self.encodes:
+            ready = self.task("compress", ("server", 0), ready)
+        arrives = self.task("broadcast", ("link", 0), ready, Load(1, False))
+        return Value(self, (arrives,), shared=True, mask=self._atom(False).number)
+
     def delay(self, q, v):
         return ((*q[1:], v), q[0]) if q else (q, v)
 
     def chance(self, p):
-        return self.refuse("chance", "which branch is taken is random, so no period repeats")
+        """As ``coins`` say, then heads; a coin that cannot fall otherwise is none."""
+        if p <= 0 or p >= 1:
+            return p >= 1
+        if self.coins is None:
+            return self.refuse("chance", "which branch is taken is random, so no period repeats; expected_time says what is to be expected")
+        self.tossed.append(p)
+        return len(self.tossed) > len(self.coins) or self.coins[len(self.tossed) - 1]
+
+    def each(self, p, a, b):
+        """Every worker's coin chooses between values of which both are there."""
+        if a.unsent != b.unsent or a.ungossiped != b.ungossiped:
+            return self.refuse("each", "what is left to send differs from worker to worker")
+        return a + b
 
     def sign(self, v):
         return self._fresh(v.ready) if v.unsent or v.ungossiped else v
@@ -158,14 +247,22 @@ class EventWorld(World):
         return self.sign(v)
 
     def masked(self, v):
-        return v if v.shared else self._fresh(v.ready, dense=False)
+        return v if v.shared else self._fresh(v.ready, dense=False, mask=self._atom(False).number)
+
+    def on_mask(self, v: Value, mask: int) -> Value:
+        """What is left of a value on a mask that everybody knows."""
+        return self._fresh(v.ready, dense=False, mask=mask) if v.unsent or v.ungossiped else v
 
     sqrt = log = coordinate_mean = sign
 
     def times(self, a, b):
         return self.sign(a + b)
 
-    divide = outside = times
+    divide = times
+
+    def outside(self, m, v):
+        rest = self.times(m, v)
+        return replace(rest, outside=(m.mask, v)) if m.mask else rest
 
     def flip(self, v, count, p):
         return v  # a message with other signs is as long
@@ -183,6 +280,7 @@ class EventWorld(World):
 
     def gathered(self, v):
         arrived = self.mean(v)
+        self.fetch(arrived)
         return Value(self, arrived.ready * self.n)
 
     def full_grad(self, x):
@@ -193,38 +291,42 @@ class EventWorld(World):
 
     # --- atoms
 
-    def _atom(self, dense: bool) -> Atom:
+    def _atom(self, dense: bool, mask: int = 0) -> Atom:
         self.atoms += 1
-        return Atom(self.atoms, dense)
+        return Atom(self.atoms, dense, mask)
 
-    def _fresh(self, ready: tuple[Any, ...], dense: bool = True) -> Value:
-        atom, none = frozenset([self._atom(dense)]), frozenset[Atom]()
+    def _fresh(self, ready: tuple[Any, ...], dense: bool = True, mask: int = 0) -> Value:
+        atom = {self._atom(dense, mask): 1.0}
         sends = not {"mean", "mean_sent", "gathered"}.isdisjoint(self.uses)
-        return Value(self, ready, unsent=atom if sends else none, ungossiped=atom if "gossip" in self.uses else none)
+        return Value(self, ready, unsent=atom if sends else {}, ungossiped=atom if "gossip" in self.uses else {})
 
     def _known(self, v: Value) -> tuple[Any, ...]:
         """When the parts that were sent so far are there."""
         known = v.known
-        means = [self.sent[a] for a in v.unsent if a in self.sent]
-        mixtures = [self.gossiped[a] for a in v.ungossiped if a in self.gossiped]
+        means, mixtures = _before(v.unsent, self.sent), _before(v.ungossiped, self.gossiped)
         if means:
-            known = self.meet(known, (self.join(means), *v.ready))
+            known = self.meet(known, (self.join(sent.there for sent in means), *v.ready))
         for mixture in mixtures:
-            known = self.meet(known, (self.join(v.ready), *mixture))
+            known = self.meet(known, (self.join(v.ready), *mixture.there))
         return known
+
+    def _averaged(self, v: Value) -> frozenset[int]:
+        return v.averaged.union(*(sent.by for sent in _before(v.unsent, self.sent)))
 
     def settle(self, v: Any) -> Any:
         """A state's field with what was sent removed; a sum with a dense atom, or of very many messages, is one dense vector."""
         if not isinstance(v, Value):
             return tuple(map(self.settle, v))
+        v = replace(v, outside=None)
         if not v.unsent and not v.ungossiped:
             return v
+        averaged = self._averaged(v)
         left = [self._merged(_left(v.unsent, self.sent)), self._merged(_left(v.ungossiped, self.gossiped))]
-        return replace(v, unsent=left[0], ungossiped=left[1], known=self._known(v))
+        return replace(v, unsent=left[0], ungossiped=left[1], known=self._known(v), averaged=averaged)
 
-    def _merged(self, left: frozenset[Atom]) -> frozenset[Atom]:
+    def _merged(self, left: Parts) -> Parts:
         if len(left) > MOST_MESSAGES or (len(left) > 1 and any(atom.dense for atom in left)):
-            return frozenset([self._atom(True)])
+            return {self._atom(True): 1.0}
         return left
 
     def start(self, method: Method, hyper: Any, moment: Any) -> Any:
@@ -240,37 +342,79 @@ class EventWorld(World):
         return method.state(*(value(kind) for kind in method.kinds.values()))
 
 
-def _left(atoms: frozenset[Atom], sent: dict[Atom, Any]) -> frozenset[Atom]:
-    return frozenset(atom for atom in atoms if atom not in sent)
+def _left(parts: Parts, sent: dict[Atom, Sent]) -> Parts:
+    """What is still to be sent of a sum."""
+    return {atom: weight for atom, weight in parts.items() if atom not in sent or not sent[atom].within(parts)}
+
+
+def _before(parts: Parts, sent: dict[Atom, Sent]) -> list[Sent]:
+    """The sums in it that were sent."""
+    return [sent[atom] for atom in parts if atom in sent and sent[atom].within(parts)]
 
 
 def _load(atoms: Iterable[Atom]) -> Load:
-    dense = [atom.dense for atom in atoms]
-    return Load(dense.count(False), any(dense))
+    atoms = list(atoms)
+    masks = {atom.mask for atom in atoms if atom.mask}  # a sum of vectors on one mask is such a vector
+    return Load(sum(not (atom.dense or atom.mask) for atom in atoms), any(atom.dense for atom in atoms), len(masks))
+
+
+class _Step(int):
+    """The number of a step, which notes by what it is divided: what a step does may depend on remainders alone."""
+
+    periods: set[int]
+
+    def _plus(self, other: int) -> _Step:
+        return _numbered(int(self) + other, self.periods)
+
+    __add__ = __radd__ = _plus
+
+    def __sub__(self, other: int) -> _Step:
+        return self._plus(-other)
+
+    def __mod__(self, period: int) -> int:
+        self.periods.add(int(period))
+        return int(self) % period
+
+
+def _numbered(t: int, periods: set[int]) -> _Step:
+    made = _Step(t)
+    made.periods = periods
+    return made
+
+
+def _survey(method: Method, hyper: Any) -> tuple[int, tuple[str, ...]]:
+    """Steps of a period and the words used in it."""
+    world, steps, periods, t = KindWorld(), max(1, round(method.rounds(hyper))), set[int](), 0
+    s = method.state(**{name: Token(kind) for name, kind in method.kinds.items()})
+    while t < steps:
+        s = method.step(s, world, hyper, _numbered(t, periods))
+        steps, t = math.lcm(steps, *periods), t + 1
+    return steps, tuple(dict.fromkeys(world.words))
 
 
 def period_steps(method: Method, hyper: Any) -> int:
-    """Steps of one period: one communication round."""
-    return max(1, round(method.rounds(hyper)))
+    """Steps of one period: one communication round, or as many as it takes until everything comes again."""
+    return _survey(method, hyper)[0]
 
 
 def words_used(method: Method, hyper: Any) -> tuple[str, ...]:
     """The words of one whole period, however long."""
-    world = KindWorld()
-    s = method.state(**{name: Token(kind) for name, kind in method.kinds.items()})
-    for t in range(period_steps(method, hyper)):
-        s = method.step(s, world, hyper, t)
-    return tuple(dict.fromkeys(world.words))
+    return _survey(method, hyper)[1]
 
 
 def structure(s: Any) -> Any:
     """What the fields of a state still have to send, in names that depend on nothing else."""
     names: dict[Atom, int] = {}
+    masks = {0: 0}
 
     def seen(v: Any) -> Any:
         if not isinstance(v, Value):
             return tuple(map(seen, v))
-        return tuple(tuple((names.setdefault(a, len(names)), a.dense) for a in sorted(part)) for part in (v.unsent, v.ungossiped))
+        parts = (
+            tuple((names.setdefault(a, len(names)), a.dense, masks.setdefault(a.mask, len(masks))) for a in sorted(part))
+            for part in (v.unsent, v.ungossiped)
+        )
+        return (*parts, masks.setdefault(v.mask, len(masks)))
 
     return tuple(map(seen, s))
 
@@ -288,11 +432,13 @@ class Task(NamedTuple):
     copies: int  # messages of an exchange with so many neighbours
     after: frozenset[tuple[int, int]]  # (task, periods ago) whose results it needs
     behind: tuple[int, int] | None  # (task, periods ago) before it on its stream
+    down: bool = True  # of an average: whether the workers get it, or the server alone
 
 
 def task_names(tasks: Sequence[Task]) -> list[str]:
     """Short names, unlike one another: the word, its number where a step has several, its step, its worker."""
     several_steps, several_workers = len({t.step for t in tasks}) > 1, len({t.stream for t in tasks if t.word == "grad"}) > 1
+    alone = {"mean", "broadcast"}
     alike = Counter((t.word, t.stream, t.step) for t in tasks)
     so_far: Counter[Any] = Counter()
     names = []
@@ -301,7 +447,7 @@ def task_names(tasks: Sequence[Task]) -> list[str]:
         so_far[key] += 1
         number = f" {so_far[key]}" if alike[key] > 1 else ""
         step = f" of step {task.step}" if several_steps else ""
-        worker = f" on worker {task.stream[1]}" if several_workers and task.word != "mean" else ""
+        worker = f" on worker {task.stream[1]}" if several_workers and task.word not in alone else ""
         names.append(task.word + number + step + worker)
     return names
 
@@ -324,16 +470,25 @@ class GraphWorld(EventWorld):
     step: int = 0
     tasks: list[Task] = field(default_factory=list)
     last: Clock = field(default_factory=dict)
+    oldest: int = 0  # periods: a task that has been waited for longer is waited for by a value that stays as it is, and is past
+    fetched: set[int] = field(default_factory=set)  # averages, by their places in a period, that workers have used in this one
+
+    def average(self) -> frozenset[int]:
+        return frozenset([len(self.tasks) - 1])
+
+    def fetch(self, v: Value) -> None:
+        self.fetched |= v.held
 
     def join(self, moments: Iterable[Clock]) -> Clock:
         out: Clock = {}
         for clock in moments:
             for stream, mark in clock.items():
-                out[stream] = max(mark, out.get(stream, mark))
+                if self.period - mark.period <= self.oldest:
+                    out[stream] = max(mark, out.get(stream, mark))
         return out
 
     def task(self, word: str, stream: tuple[str, int], ready: Any, load: Load | None = None, copies: int = 1) -> Clock:
-        after = frozenset((mark.place, self.period - mark.period) for mark in ready.values())
+        after = frozenset((mark.place, self.period - mark.period) for mark in self.join([ready]).values())
         ahead = self.last.get(stream)
         behind = None if ahead is None else (ahead.place, self.period - ahead.period)
         self.tasks.append(Task(word, stream, self.step, load, copies, after, behind))
@@ -346,14 +501,15 @@ class GraphWorld(EventWorld):
         def seen(v: Any) -> Any:
             if not isinstance(v, Value):
                 return tuple(map(seen, v))
-            return tuple(frozenset((m.place, self.period - m.period) for m in clock.values()) for clock in v.ready + v.known)
+            clocks = [self.join([clock]) for clock in v.ready + v.known]
+            return tuple(frozenset((m.place, self.period - m.period) for m in clock.values()) for clock in clocks)
 
-        streams = frozenset((stream, m.place, self.period - m.period) for stream, m in self.last.items())
+        streams = frozenset((stream, m.place, self.period - m.period) for stream, m in self.join([self.last]).items())
         return tuple(map(seen, s)), structure(s), streams
 
 
 MOST_MESSAGES = 128  # unsent messages a sum keeps apart; a sum that is never sent would keep ever more of them
-MOST_PERIODS = 2 * MOST_MESSAGES  # beyond the filling of the queue; state that has not settled by then never will
+MOST_PERIODS = 2 * MOST_MESSAGES  # beyond the filling of the queues; state that has not settled by then never will
 
 
 def periodic_tasks(method: Method, hyper: Any, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False) -> list[Task]:
@@ -364,13 +520,20 @@ def periodic_tasks(method: Method, hyper: Any, neighbours: Sequence[Sequence[int
     return settled(method, hyper, neighbours, encodes)[0]
 
 
+def longest_stay(method: Method, tau: int) -> int:
+    """Periods after which a value has gone through every field and its queue, or stays where it is for ever."""
+    return len(method.kinds) * (tau + 1) + 1
+
+
 def settled(method: Method, hyper: Any, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False) -> tuple[list[Task], int]:
     """The same with the number of the first period from which on all periods are so."""
     steps, tau = period_steps(method, hyper), int(getattr(hyper, "tau", 0))
-    world = GraphWorld(neighbours, encodes)
+    oldest = longest_stay(method, tau)
+    world = GraphWorld(neighbours, encodes, oldest=oldest)
     s, before = world.start(method, hyper, {}), None
-    for period in range(MOST_PERIODS + 2 * tau):
-        world.period, world.tasks = period, []
+    most = MOST_PERIODS + 2 * oldest
+    for period in range(most):
+        world.period, world.tasks, world.fetched = period, [], set()
         for t in range(steps):
             world.step = t
             s = method.step(s, world, hyper, period * steps + t)
@@ -379,6 +542,7 @@ def settled(method: Method, hyper: Any, neighbours: Sequence[Sequence[int]] = ((
             continue
         now = world.signature(s), tuple(world.tasks)
         if now == before:
-            return world.tasks, period - 1
+            down = [i in world.fetched or task.word != "mean" for i, task in enumerate(world.tasks)]
+            return [task._replace(down=d) for task, d in zip(world.tasks, down, strict=True)], period - 1
         before = now
-    return world.refuse(method.name, f"its tasks do not repeat within {MOST_PERIODS + 2 * tau} rounds")
+    return world.refuse(method.name, f"its tasks do not repeat within {most} rounds")

@@ -16,7 +16,7 @@ from verify_rates.solvers.method import Method, UsageError, at, get_method, near
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.timeline import formulas, replay, simulate
 from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
-from verify_rates.theory.timeline.events import Load, Task, period_steps, periodic_tasks, task_names, words_used
+from verify_rates.theory.timeline.events import SOME_STEP, Load, Task, period_steps, periodic_tasks, task_names, words_used
 from verify_rates.theory.timeline.simulate import Cost, Event
 from verify_rates.theory.units import bits_per_second, seconds, size_bytes
 
@@ -39,9 +39,13 @@ class Costs:
     message_bits: float
     dense_bits: float
     blocking: bool
+    values_bits: Any = None  # of a message without its places, where it has fewer
+
+    def bits(self, load: Load) -> Any:
+        return load.bits(self.message_bits, self.dense_bits, self.values_bits)
 
     def transfer(self, load: Load, copies: int) -> float:
-        return copies * load.bits(self.message_bits, self.dense_bits) / self.bandwidth
+        return copies * self.bits(load) / self.bandwidth
 
     def __call__(self, word: str, stream: tuple[str, int], load: Load | None = None, copies: int = 1) -> Cost:
         if load is None:
@@ -382,8 +386,8 @@ def asked(
 
 def _constants(method: Method, hyper: Any) -> Any:
     given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
-    if "gamma" in method.hyper._fields:
-        given.setdefault("gamma", 0.0)  # plays no part in time
+    if "gamma" in method.hyper._fields and given.get("gamma", 0) == 0:
+        given["gamma"] = SOME_STEP
     h = method.hypers(**given)
     for name in ("tau", "H"):
         if not isinstance(getattr(h, name, 0), (int, float)):
@@ -421,23 +425,24 @@ def _costs(compute, latency, bandwidth, size, compressor, bytes_share, encode, l
     if link not in LINKS:
         raise nearest(str(link), LINKS, "link rule")
     dense = 8 * size_bytes(size, "size", exact)
-    message = _message_bits(compressor, bytes_share, dense)
+    message, values = _message_bits(compressor, bytes_share, dense)
     message = Fraction(message) if exact else float(message)
     lat, bw = seconds(latency, "latency", exact), bits_per_second(bandwidth, "bandwidth", exact)
     enc = seconds(encode, "encode", exact)
     inputs = {"compute": list(compute), "encode": enc, "latency": lat, "bandwidth": bw, "size": dense / 8, "bytes_sent": message / 8}
-    return Costs(compute, enc, lat, bw, message, dense, link == "blocking"), inputs
+    return Costs(compute, enc, lat, bw, message, dense, link == "blocking", values), inputs
 
 
-def _message_bits(compressor: Any, bytes_share: Any, dense: Any) -> Any:
+def _message_bits(compressor: Any, bytes_share: Any, dense: Any) -> tuple[Any, int | None]:
+    """Bits of a message; of one on a mask that everybody knows, where the compressor keeps a fixed number of places."""
     if compressor is not None and bytes_share is not None:
         raise UsageError("give compressor or bytes_share, not both.")
     if bytes_share is not None:
         if isinstance(bytes_share, bool) or not isinstance(bytes_share, (int, float, Fraction)) or not 0 < bytes_share <= 2:
             raise UsageError(f"bytes_share must be in (0, 2] (above 1 where indices outweigh), not {bytes_share!r}.")
-        return (Fraction(bytes_share) if isinstance(dense, Fraction) else bytes_share) * dense
+        return (Fraction(bytes_share) if isinstance(dense, Fraction) else bytes_share) * dense, None
     if compressor is None:
-        return dense
+        return dense, None
     from verify_rates.solvers.compressors import get_compressor
 
     made = get_compressor(compressor)
@@ -449,7 +454,8 @@ def _message_bits(compressor: Any, bytes_share: Any, dense: Any) -> Any:
     bits = made.bits(int(d))
     if bits is None:
         raise UsageError(f"the bits of {made.name} depend on the data; give bytes_share instead.")
-    return bits
+    kept = getattr(made, "k", None)
+    return bits, None if kept is None else 8 * FLOAT_BYTES * int(kept)
 
 
 def _shown(steps: Any, per_round: int, tau: int) -> int:

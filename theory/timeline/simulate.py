@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verify_rates.solvers.method import Method
-from verify_rates.theory.timeline.events import EventWorld, Load, Value, period_steps, structure
+from verify_rates.theory.timeline.events import EventWorld, Load, Value, longest_stay, period_steps, structure
 
 ROUNDING = 1e-13  # relative: a moment is a sum of at most some thousands of times
 MOST_ROUNDS = 20_000
@@ -87,7 +87,7 @@ def seconds_per_round(
     zero = 0 * cost("grad", ("compute", 0), None, 1).occupies  # a fraction where costs are fractions
     world = ClockWorld(neighbours, encodes, cost=cost, zero=zero)
     s = world.start(method, hyper, zero)
-    watch = _Watch(2 * (tau + 2) * world.n)
+    watch = _Watch(max(2 * (tau + 2) * world.n, longest_stay(method, tau)))
     for r in range(MOST_ROUNDS):
         for t in range(steps):
             s = _step(method, world, s, hyper, r * steps + t)
@@ -123,10 +123,13 @@ class _Watch:
         shifts, exact = now - np.array(self.seen), now.dtype == object
         limit = 0 if exact else ROUNDING * max(1.0, float(now.max()))
         alike = np.array([other == kind for other in self.kinds])
-        tied = alike & (np.ptp(shifts, axis=1) <= limit)
+        moving = shifts[-1] != 0  # after so many rounds the rest stays as it is, and is past
+        if len(self.seen) < self.seen.maxlen or not moving.any():
+            moving[:] = True
+        tied = alike & (np.ptp(shifts[:, moving], axis=1) <= limit)
         if tied.any():
             back = int(np.argmax(tied))
-            return (np.max(shifts[back]) if exact else float(np.mean(shifts[back]))) / (back + 1)
+            return (np.max(shifts[back]) if exact else float(np.mean(shifts[back, moving]))) / (back + 1)
         m = len(self.shifts)
         same = alike[:m] & (np.abs(shifts[:m] - self.shifts) <= 2 * limit).all(axis=1)
         self.steady[:m] = np.where(same, self.steady[:m] + 1, 0)
