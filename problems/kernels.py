@@ -14,7 +14,7 @@ from numba import njit
 
 from verify_rates.solvers.engine import signatures  # noqa: F401  it points Numba's cache at its folder, before any njit
 
-LOGISTIC, SQUARES = 0.0, 1.0  # params[5]
+LOGISTIC, SQUARES, SQUARED_HINGE = 0.0, 1.0, 2.0  # params[5]
 RIDGE, BOUNDED = 0.0, 1.0  # params[6]; params[7] is lam
 
 
@@ -55,9 +55,13 @@ def _slopes(data, rows, z):
         for k in range(size):
             y = data.y[rows[k]]
             z[k] = -y / (1.0 + math.exp(min(y * z[k], 700.0))) / size
-    else:
+    elif data.params[5] == SQUARES:
         for k in range(size):
             z[k] = (z[k] - data.y[rows[k]]) / size
+    else:
+        for k in range(size):
+            y = data.y[rows[k]]
+            z[k] = -y * max(1.0 - y * z[k], 0.0) / size
 
 
 @njit(cache=True, nogil=True)
@@ -85,8 +89,10 @@ def _value(data, rows, z, x):
         y = data.y[rows[k]]
         if data.params[5] == LOGISTIC:
             total += max(-y * z[k], 0.0) + math.log1p(math.exp(-abs(z[k])))
-        else:
+        elif data.params[5] == SQUARES:
             total += (z[k] - y) ** 2 / 2.0
+        else:
+            total += max(1.0 - y * z[k], 0.0) ** 2 / 2.0
     penalty = 0.0
     for j in range(x.size):
         square = x[j] * x[j]
@@ -254,3 +260,36 @@ def one_minus_cos_value(data, i, x):
     for j in range(x.size):
         total += math.sin(omega * (x[j] - data.vectors[i, j]) / 2.0) ** 2
     return 2.0 * slope / omega * total
+
+
+@njit(cache=True, nogil=True)
+def _primal_point(data, x):
+    """``A'a/(lam N)``; params holds (lam, workers)."""
+    w = np.zeros(data.rows.shape[1])
+    for k in range(x.size):
+        for j in range(w.size):
+            w[j] += x[k] * data.rows[k, j]
+    return w / (data.params[5] * x.size)
+
+
+@njit(cache=True, nogil=True)
+def ridge_dual(data, i, x, gen, exact, out):
+    """``A w(a)/N``, plus ``(n/N) (a - y)`` at the worker's samples."""
+    w, N = _primal_point(data, x), x.size
+    for k in range(N):
+        total = 0.0
+        for j in range(w.size):
+            total += data.rows[k, j] * w[j]
+        out[k] = total / N
+    for k in range(data.offsets[i], data.offsets[i + 1]):
+        out[k] += data.params[6] / N * (x[k] - data.y[k])
+    _add_noise(data.params, gen, exact, out)
+
+
+@njit(cache=True, nogil=True)
+def ridge_dual_value(data, i, x):
+    """``lam/2 ||w(a)||^2 + (n/N) sum (a_k^2/2 - a_k y_k)`` over the worker's samples."""
+    w, total = _primal_point(data, x), 0.0
+    for k in range(data.offsets[i], data.offsets[i + 1]):
+        total += x[k] * (x[k] / 2.0 - data.y[k])
+    return data.params[5] * (w * w).sum() / 2.0 + data.params[6] / x.size * total

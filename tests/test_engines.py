@@ -63,6 +63,8 @@ WITH_FEW_METHODS = {
     "network": [{"data": (DENSE, LABELS), "n": 3, "hidden": 2, "batch": 4}],
     "phase_retrieval": [{"n": 3, "d": 4, "batch": 3}],
     "pl": [{"n": 3, "d": 5, "rank": 3, "waves": 3.0, "zeta2_star": 0.5, "sigma2": 0.01}],
+    "ridge_dual": [{"data": (DENSE, LABELS), "n": 3, "lam": 0.1}],
+    "svm": [{"data": (BINARY, LABELS), "n": 3, "lam": 0.1, "batch": 4}, {"data": (DENSE, LABELS), "n": 3, "lam": 0.1}],
 }
 FEW = {"gd": None, "ef_sgd": "topk(k=2)", "gossip_sgd": None}
 OPTIONS = {"topk": "topk(k=2)", "randk": "randk(k=2)", "qsgd": "qsgd(levels=4)", "hard_threshold": "hard_threshold(lam=0.05)"}

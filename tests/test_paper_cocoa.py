@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from verify_rates.problems.columns import KINDS
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory.calculators import cocoa
 
@@ -16,7 +17,7 @@ def after(made, gamma, sp, count, H=0):
     return next(itertools.islice((a for a, _ in cocoa.rounds(made, gamma, sp, H)), count, None))
 
 
-@pytest.mark.parametrize("kind", cocoa.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_one_machine_needs_one_round(kind):
     """K = 1, sigma' = gamma = 1, exact local solver: the subproblem is the problem, f being quadratic with Hessian I/tau."""
     made = cocoa.instance(kind, 1, 4, 3, 0)
@@ -32,7 +33,7 @@ def test_averaging_takes_the_mean_of_the_machines_own_solutions():
         assert np.abs(a[columns] - cocoa.optimum(alone)[0] / 3).max() < CLOSE
 
 
-@pytest.mark.parametrize("kind", cocoa.KINDS)
+@pytest.mark.parametrize("kind", KINDS)
 def test_the_gap_certifies(kind):
     made = cocoa.instance(kind, 3, 2, 3, 1)
     best, rng = cocoa.optimum(made), np.random.default_rng(0)

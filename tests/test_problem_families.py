@@ -22,6 +22,7 @@ RTOL_DIFFERENCE = 1e-7  # extrapolated central differences: h^4 = 2e-11 of the f
 H = 2e-3
 
 SMALL = {"rows": np.random.default_rng(6).normal(size=(18, 3)).round(2).tolist(), "y": [0, 1, 2] * 6}
+WIDE = {"rows": np.random.default_rng(7).normal(size=(4, 9)).round(2).tolist(), "y": [1.0, -2.0, 0.5, 3.0]}
 
 SPECS = [
     {"name": "pl", "n": 3, "d": 5, "rank": 3, "zeta2_star": 0.5, "sigma2": 0.1},
@@ -39,6 +40,8 @@ SPECS = [
     {"name": "mixture", "n": 2, "m": 10, "components": 1, "dim": 3},
     {"name": "network", "n": 3, "data": SMALL, "hidden": 2, "batch": 3, "lam": 0.01},
     {"name": "network", "n": 2, "data": SMALL, "hidden": 3, "shards": "homogeneous", "sigma2": 0.1},
+    {"name": "ridge_dual", "n": 3, "data": SMALL, "lam": 0.1, "shards": "label", "sigma2": 0.1},
+    {"name": "ridge_dual", "n": 2, "data": WIDE, "lam": 0.5},
 ]
 
 
@@ -112,7 +115,7 @@ def test_a_description_makes_the_same_problem_again(made, spec):
     again = get_problem(**json.loads(json.dumps(f.describe())))
     x = np.linspace(-1, 1, f.d)
     assert np.array_equal(again.grads(x), f.grads(x)) and again.value(x) == f.value(x)
-    if f.describe().get("rotate", True) and f.name != "network":
+    if f.describe().get("rotate", True):
         other = get_problem(**{**f.describe(), "seed": 12})
         assert not np.array_equal(other.grads(x), f.grads(x))
 
@@ -402,6 +405,57 @@ def test_the_value_of_a_mixture_is_the_likelihood():
     assert f.constants.f_star[1] <= f.value(f.centres.ravel())
 
 
+# --- duals -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_dual_of_ridge_has_the_primal_s_minimum_and_a_gap_that_certifies():
+    primal = get_problem("ridge", data=SMALL, n=3, lam=0.1)
+    f = get_problem("ridge_dual", data=SMALL, n=3, lam=0.1)
+    low, high = f.constants.f_star
+    assert -primal.constants.f_star[1] <= high and low <= -primal.constants.f_star[0] and high - low <= 1e-12
+    x = f.constants.x_star
+    assert f.gap(x) + 1e-15 >= 0 and f.gap(x) <= 1e-13
+    assert np.allclose(f.primal_point(x), primal.constants.x_star, atol=1e-12)
+    rng = np.random.default_rng(0)
+    for _ in range(10):
+        a = x + rng.standard_normal(f.d)
+        assert f.gap(a) >= f.value(a) - low - 1e-12 > 0
+
+
+def test_dual_constants_against_the_hessians():
+    for options in ({"data": SMALL, "n": 3, "lam": 0.1}, {"data": WIDE, "n": 2, "lam": 0.5}):
+        f = get_problem("ridge_dual", **options)
+        shared = f.A @ f.A.T / (f.lam * f.d**2)
+        each_ = [np.linalg.eigvalsh(shared + np.diag(own)) for own in f._owned]
+        mean, c = np.linalg.eigvalsh(shared + np.eye(f.d) / f.d), f.constants
+        assert mean[-1] <= c.L * (1 + 1e-14) <= mean[-1] * (1 + 1e-12) and c.mu * (1 - 1e-14) <= mean[0] <= c.mu * (1 + 1e-9)
+        assert max(e[-1] for e in each_) <= c.L_max and min(e[0] for e in each_) >= c.mu_min - 1e-15
+
+
+def test_the_same_dual_by_columns_and_by_gradients():
+    from verify_rates.theory.calculators import cocoa
+
+    f = get_problem("ridge_dual", data=SMALL, n=3, lam=0.1)
+    made = f.columns()
+    a = np.random.default_rng(0).standard_normal(f.d)
+    assert made.primal(a) == pytest.approx(f.value(a), rel=1e-12) and made.gap(a) == pytest.approx(f.gap(a), rel=1e-12)
+    assert cocoa.optimum(made)[1] == pytest.approx(f.constants.f_star[1], rel=1e-9)
+    run = simulate("gd", f, {"gamma": 1 / f.constants.L}, steps=600, engine="numpy")
+    assert f.gap(run.final["x"][0].ravel()) < 1e-6
+
+
+def test_the_squared_hinge_dual_has_the_svm_s_minimum():
+    from verify_rates.problems.columns import instance
+    from verify_rates.theory.calculators import cocoa
+
+    made = instance("squared_hinge_dual", K=2, per=6, m=3, seed=1, mu=0.3)
+    X = (made.A * (0.3 * 12)).T  # y_i x_i
+    primal = get_problem("svm", data=(np.vstack([X[:6], -X[6:]]), [1] * 6 + [0] * 6), n=1, lam=0.3)
+    assert -cocoa.optimum(made)[1] == pytest.approx(primal.constants.f_star[1], rel=1e-9)
+    with pytest.raises(UsageError, match="did you mean 'svm_dual'"):
+        instance("svm_duel", K=1, per=1, m=1, seed=0)
+
+
 # --- network ---------------------------------------------------------------------------------------------------------
 
 
@@ -440,6 +494,10 @@ def test_the_network_s_gradient_at_a_point_computed_by_complex_steps():
 @pytest.mark.parametrize(
     ("name", "options", "said"),
     [
+        ("ridge_dual", {"lam": 0}, "lam of ridge_dual must be more than 0"),
+        ("ridge_dual", {"shards": "copies"}, "deal every sample to one worker"),
+        ("ridge_dual", {"batch": 3}, "noise must be one of"),
+        ("svm", {"data": "digits10"}, "must have two labels"),
         ("network", {"hidden": 0}, "hidden must be at least 1"),
         ("network", {"initial": -1}, "initial must be at least 0"),
         ("network", {"lam": math.nan}, "lam must be finite"),
@@ -460,6 +518,6 @@ def test_the_network_s_gradient_at_a_point_computed_by_complex_steps():
         ("mixture", {"separation": math.inf}, "separation must be finite"),
     ],
 )
-def test_bad_options_of_networks_embeddings_and_mixtures(name, options, said):
+def test_bad_options_of_networks_embeddings_mixtures_and_duals(name, options, said):
     with pytest.raises(UsageError, match=said):
         get_problem(name, **options)

@@ -41,6 +41,7 @@ SPECS = [
     {"name": "logistic", "n": 4, "batch": 8, "shards": "label", "samples": 200},
     {"name": "logistic", "n": 2, "lam": 0.2, "shards": "copies", "sigma2": 0.5, "samples": 100},
     {"name": "nonconvex_logistic", "n": 3, "batch": 8, "lam": 0.5, "samples": 200},
+    {"name": "svm", "n": 3, "batch": 8, "lam": 0.1, "samples": 200, "shards": "label"},
 ]
 
 
