@@ -6,7 +6,6 @@ import dataclasses
 import json
 import re
 from collections import Counter
-from fractions import Fraction
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from verify_rates.page_text import context, paper_page, repair
 from verify_rates.page_words import prose
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory.claims import claims, collect
-from verify_rates.verdicts import Check, Result, Verdict
+from verify_rates.verdicts import RTOL_RUN, Check, Result, Verdict
 
 ROOT = Path(__file__).resolve().parents[1]
 STORED = ROOT / "docs" / "papers"
@@ -31,7 +30,6 @@ PAPERS = _papers()
 QUICK = ("gtopk", "mergecomp")  # papers whose claims take no time
 # The mean of 10,000 exponential times deviates by a hundredth of itself; a share u/(u + 1) changes by a quarter of that; five deviations.
 GOODPUT_ATOL = 5 * 0.25 * 0.01
-ENDS_ATOL = 100 * 2.0**-60  # the root of the rigid split is bisected 60 times on an interval below 100
 EMPTY = ("spoken_dialogue", "capsfusion")
 
 
@@ -137,6 +135,18 @@ def test_a_bound_of_a_method_has_a_curve_by_runs():
     assert all(m < b for m, b in zip(line["measured"]["runs"], line["bound"], strict=True))
 
 
+def equal(said, played):
+    return abs(said - played) <= RTOL_RUN * abs(said)
+
+
+BESIDE = {  # where a formula is no equality, or the other value is no exact one
+    "network_bottleneck": lambda most, simulated: 0 < simulated <= most,
+    "deepcompile": lambda least, played: 0 < least <= played,
+    "loscar": lambda printed, played: 0 < played <= printed,
+    "decoupled_diloco": lambda mean, drawn: 0 < abs(mean - drawn) < GOODPUT_ATOL,
+}
+
+
 @pytest.mark.parametrize("slug", CURVES)
 def test_a_curve_that_is_written_down_is_the_formula_of_its_claim(slug):
     curve = CURVES[slug]
@@ -145,14 +155,7 @@ def test_a_curve_that_is_written_down_is_the_formula_of_its_claim(slug):
     assert len({line.label for line in lines}) == len(lines)
     for line in lines:
         assert len(line.x) == len(line.formula) == len(line.played) >= 5
-        if slug == "network_bottleneck":  # the most that any schedule reaches, which the simulated one does not
-            assert all(0 < played <= most for most, played in zip(line.formula, line.played, strict=True))
-        elif slug == "decoupled_diloco":
-            assert all(abs(a - b) < GOODPUT_ATOL for a, b in zip(line.formula, line.played, strict=True))
-        elif slug == "edge_learning":  # the root is enclosed in an interval of fractions
-            assert all(abs(a - b) < ENDS_ATOL for a, b in zip(line.formula, line.played, strict=True))
-        else:
-            assert list(map(Fraction, map(str, line.formula))) == list(map(Fraction, map(str, line.played)))
+        assert all(BESIDE.get(slug, equal)(float(said), float(played)) for said, played in zip(line.formula, line.played, strict=True))
 
 
 def test_a_series_of_checks_ignores_tolerances_and_further_seeds():

@@ -154,17 +154,20 @@ def _quantity(claim: Claim) -> str:
 
 
 def _series(claims: Sequence[Claim], results: Mapping[str, Result]) -> Data | None:
-    """The longest series of checks in which one parameter changes and nothing else; one whose bound changes comes first."""
-    best: tuple[tuple[bool, int], Data] | None = None
-    for c in claims:
-        checks = [k for k in results[c.id].checks if k.status == "ok" and k.bound and math.isfinite(k.bound) and math.isfinite(k.lower)]
-        for name in [k for k in (c.grid[0] if c.grid else {}) if k not in ("seed", "said")]:
-            found = _over(c, name, [k for k in checks if k.bound != IDENTITY_RTOL])
-            if found and not _near(found):
-                continue
-            if found and (best is None or _rank(found) >= best[0]):
-                best = _rank(found), found
-    return best[1] if best else None
+    """The longest series of checks over one parameter; else one in which other parameters change with it."""
+    for alone in (True, False):
+        found = [line for c in claims for line in _series_of(c, results[c.id], alone)]
+        if found:
+            return max(reversed(found), key=_rank)
+    return None
+
+
+def _series_of(claim: Claim, result: Result, alone: bool) -> list[Data]:
+    checks = [c for c in result.checks if c.status == "ok" and c.bound and math.isfinite(c.bound) and math.isfinite(c.lower)]
+    checks = [c for c in checks if c.bound != IDENTITY_RTOL]
+    names = [k for k in (claim.grid[0] if claim.grid else {}) if k not in ("seed", "said")]
+    found = [_over(claim, name, checks, alone) for name in names]
+    return [f for f in found if f and _near(f)]
 
 
 def _near(found: Data) -> bool:
@@ -186,7 +189,7 @@ def _number(value: Any) -> float | None:
         return None
 
 
-def _over(claim: Claim, name: str, checks: Sequence[Check]) -> Data | None:
+def _over(claim: Claim, name: str, checks: Sequence[Check], alone: bool) -> Data | None:
     """The series of one claim over one parameter, a line for every choice of the others, of the first seed alone."""
     seeds = [c.parameters["seed"] for c in checks if "seed" in c.parameters]
     groups: dict[str, list[tuple[float, Check]]] = {}
@@ -197,7 +200,7 @@ def _over(claim: Claim, name: str, checks: Sequence[Check]) -> Data | None:
         x = _number(check.parameters.get(name))
         if x is None:
             return None
-        groups.setdefault(_label(rest, checks), []).append((x, check))
+        groups.setdefault(_label(rest, checks) if alone else "", []).append((x, check))
     lines = []
     for label, points in sorted(groups.items()):
         points.sort(key=lambda p: p[0])
@@ -213,7 +216,8 @@ def _over(claim: Claim, name: str, checks: Sequence[Check]) -> Data | None:
     if not lines:
         return None
     chosen = [lines[round(i * (len(lines) - 1) / (FEW_LINES - 1))] for i in range(FEW_LINES)] if len(lines) > FEW_LINES else lines
-    return {"claim": claim.id, "over": name, "of": "", "where": "", "lines": chosen}
+    where = "" if alone else "other parameters change with it"
+    return {"claim": claim.id, "over": name, "of": "", "where": where, "lines": chosen}
 
 
 def _label(rest: Mapping[str, Any], checks: Sequence[Check]) -> str:

@@ -21,8 +21,9 @@ LOOK: dict[str, tuple[str, str, str]] = {  # name, marker, colour of figure_plot
     "computed": ("computed", "v", "CYAN"),
     "runs": ("runs", "o", "ORANGE"),
     "search": ("search", "x", "MAGENTA"),
+    "played": ("played", "s", "BLACK"),
 }
-FOR_CURVES = {"played": "exact", "exact expectation": "moments", "exact value": "exact"}
+FOR_CURVES = {"exact expectation": "moments", "exact value": "exact"}
 
 
 def draw(data: Data, path: Any) -> None:
@@ -48,9 +49,9 @@ def _draw_curve(axes: Any, curve: Data, plots: Any) -> None:
     from matplotlib.ticker import NullFormatter
 
     colours = (plots.BLUE, plots.ORANGE, plots.TEAL, plots.MAGENTA)
-    single = len(curve["lines"]) == 1
+    single, line_is = len(curve["lines"]) == 1, "formula" if curve.get("says") else "bound"
     for line, colour in zip(curve["lines"], colours, strict=False):
-        axes.plot(line["x"], line["bound"], "-", color=plots.BLACK if single else colour, label="bound" if single else line["label"])
+        axes.plot(line["x"], line["bound"], "-", color=plots.BLACK if single else colour, label=line_is if single else line["label"])
         for kind, values in line["measured"].items():
             label, mark, own = LOOK[FOR_CURVES.get(kind, kind)]
             y = [v if isinstance(v, float) else math.nan for v in values]
