@@ -17,9 +17,11 @@ from hypothesis import strategies as st
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.calculators import messages
-from verify_rates.theory.timeline import algorithms, collectives
+from verify_rates.theory.timeline import algorithms, collectives, round_seconds_by_simulation, timeline
 from verify_rates.theory.timeline.algorithms import ALGORITHMS, M, T_tx, T_tx_local, c, g, lat, lat_local, n, transfers
-from verify_rates.theory.timeline.collectives import TABLE_KINDS, collective, collective_table
+from verify_rates.theory.timeline.collectives import COPIES, TABLE_KINDS, Exchange, collective, collective_table
+from verify_rates.theory.timeline.line import asked
+from verify_rates.theory.timeline.simulate import ClockWorld, Cost, Event
 from verify_rates.theory.timeline.transfers import Move, Transfer, critical, forms, play, play_fair
 
 RTOL = 1e-9  # what the issue asks for; the sums of at most some hundreds of times agree to about 1e-14
@@ -537,3 +539,164 @@ def test_the_command(run, tmp_path):
 def test_wrong_commands_are_one_sentence(run, args, word):
     found = run(*args)
     assert found.exit_code == 2 and word in found.stderr and found.stderr.count("\n") == 1
+
+
+# --- as a part of a time line -----------------------------------------------------------------------------------------
+
+
+class Expanded(ClockWorld):
+    """Averages transfer by transfer, on sides that stay as the collective before left them."""
+
+    def task(self, word, stream, ready, load=None, copies=1):
+        if word != "mean":
+            return super().task(word, stream, ready, load, copies)
+        costs = self.cost
+        made = transfers(costs.exchange.name, costs.exchange.n, costs.exchange.options)
+        tx = costs.transfer(load, copies)
+        played = play(made, [float(t.share) * tx for t in made], [costs.latency] * len(made), costs.blocking, ready, self.sides)
+        self.events.append(Event(word, *stream, self.step, min(played.start), max(played.end), played.seconds))
+        return played.seconds
+
+
+def both_ways(method, hyper, steps, **given):
+    """When every task's result is there: in the expanded time line, and where an average is one task."""
+    found, h, _, neighbours, costs, _ = asked(method, hyper, **given)
+    runs = []
+    for world in (Expanded(neighbours, costs.encode > 0, cost=costs), ClockWorld(neighbours, costs.encode > 0, cost=costs)):
+        world.sides = {}
+        s = world.start(found, h, 0.0)
+        for t in range(steps):
+            world.step = t
+            s = found.state(*map(world.settle, found.step(s, world, h, t)))
+        runs.append(np.array([e.arrives for e in world.events]))
+    return runs
+
+
+CARRIERS = [
+    k for k, a in ALGORITHMS.items() if a.operation in ("all_reduce", "all_gather") and k not in ("hierarchical", "doubling_all_gather")
+]
+PACED = [("gd", {}), ("dd_ef_sgd", {"tau": 3}), ("dd_ef_sgd", {"tau": 40}), ("local_sgd", {"H": 3}), ("acco", {})]
+
+
+@pytest.mark.parametrize("link", RULES)
+@pytest.mark.parametrize("name", CARRIERS)
+def test_a_time_line_of_transfers_is_that_of_one_task(name, link):
+    """The whole trajectory, on random instances: compute-, link- and latency-bound."""
+    rng = random.Random(f"{name} {link}")
+    seen = set()
+    for method, hyper in PACED:
+        for workers in rng.sample((2, 3, 4, 6, 7, 8), 2):
+            if name == "recursive_doubling" and workers & (workers - 1):
+                continue
+            size, latency, bandwidth = numbers(rng)
+            given = {"compute": rng.uniform(0.1, 90), "latency": latency, "bandwidth": bandwidth, "size": size}
+            given |= {"link": link, "collective": name, "n": workers}
+            expanded, closed = both_ways(method, hyper, 30, **given)
+            np.testing.assert_allclose(expanded, closed, rtol=RTOL)
+            line = timeline(method, hyper, steps=1, **given)
+            seen.add(line.limit)
+            for engine in ("tasks", "steps"):
+                assert close(round_seconds_by_simulation(method, hyper, engine=engine, **given), line.seconds_per_round)
+            held = line.graph.costs.exchange.cost(8 * size / bandwidth, latency)
+            values = {"T_comp": given["compute"], "T_tx": 8 * size / bandwidth, "lat": latency, "T_mean": held[0], "lat_mean": held[1]}
+            formula = line.formula.subs({symbol: values[symbol.name] for symbol in line.formula.free_symbols})
+            assert close(float(formula), line.seconds_per_step)
+    assert len(seen) > 1
+
+
+def test_a_wrong_hold_is_seen(monkeypatch):
+    """The latency of every round left out of the hold, as a textbook's alpha-beta form might have it."""
+    given = {"compute": 0.1, "latency": 0.5, "bandwidth": 8.0, "size": 4.0, "collective": "ring", "n": 4}
+    np.testing.assert_allclose(*both_ways("dd_ef_sgd", {"tau": 9}, 30, **given), rtol=RTOL)
+    monkeypatch.setattr(Exchange, "cost", lambda self, tx, late: Cost(1.5 * tx, 6 * late))
+    with pytest.raises(AssertionError):
+        np.testing.assert_allclose(*both_ways("dd_ef_sgd", {"tau": 9}, 30, **given), rtol=RTOL)
+
+
+def worker_by_worker(name, workers, compute, tau, tx, latency, steps=300):
+    """Delayed averages with no barrier: every worker goes on when what comes to itself has come; seconds per step in the end."""
+    made = transfers(name, workers, tuple(ALGORITHMS[name].options.items()))
+    free, idle = {}, np.zeros(workers)
+    results, pace = [np.zeros(workers)] * (tau + 1), []
+    for _ in range(steps):
+        idle = np.maximum(idle, results[-1 - tau]) + compute
+        played = play(made, [float(t.share) * tx for t in made], [latency] * len(made), False, idle.tolist(), free)
+        there = idle.copy()
+        for t, arrives in zip(made, played.arrives, strict=True):
+            there[t.target] = max(there[t.target], arrives)
+        results.append(there)
+        pace.append(there.max())
+    return (pace[-1] - pace[steps // 2 - 1]) / (steps - steps // 2)
+
+
+@pytest.mark.parametrize("name", ["ring", "direct", "recursive_doubling", "halving_doubling"])
+def test_without_a_barrier_alike_workers_keep_the_same_pace(name):
+    rng = random.Random(name)
+    for tau in (0, 1, 4):
+        for workers in (2, 4, 8):
+            compute, tx, latency = rng.uniform(0.1, 9), rng.uniform(0.1, 9), rng.uniform(0, 2)
+            line = timeline("dd_ef_sgd", {"tau": tau}, compute=compute, latency=latency, bandwidth=8, size=tx, collective=name, n=workers)
+            alone = worker_by_worker(name, workers, compute, tau, tx, latency, steps=60 * (tau + 1))
+            assert close(alone, line.seconds_per_step)
+
+
+def test_a_barrier_is_an_upper_bound_where_workers_or_ends_are_unlike():
+    rng = np.random.default_rng(4)
+    strict = 0
+    for name in ("ring", "tree", "parameter_server"):
+        for _ in range(5):
+            compute, tx, latency = rng.uniform(0.1, 9, 4), rng.uniform(0.1, 3), rng.uniform(0, 1)
+            line = timeline("gd", compute=compute.tolist(), latency=latency, bandwidth=8, size=tx, collective=name)
+            alone = worker_by_worker(name, 4, compute, 0, tx, latency)
+            assert alone <= line.seconds_per_step * (1 + RTOL)
+            strict += alone < line.seconds_per_step * (1 - RTOL)
+            assert any("begins when the last is ready" in note for note in line.notes)
+    assert strict > 0
+
+
+def test_repetitions_at_unlike_distances_are_refused():
+    """Workers beyond a power of two disturb one another from one collective to the next; the simulation shows it."""
+    given = {"compute": 1, "latency": 5, "bandwidth": 8, "size": 1, "collective": "recursive_doubling"}
+    with pytest.raises(Unsupported, match="do not follow one another at one distance"):
+        timeline("gd", n=5, **given)
+    made, free = transfers("recursive_doubling", 5), {}
+    ends = [play(made, [1.0] * len(made), [5.0] * len(made), False, 0.0, free).seconds for _ in range(COPIES)]
+    assert len(set(np.round(np.diff(ends), 9))) > 1
+    assert timeline("gd", n=4, **given).seconds_per_step == 1 + 2 * 6
+
+
+def test_exact_times_with_a_collective():
+    given = {"compute": "0.1", "latency": "0.2", "bandwidth": "3", "size": "1", "collective": "ring", "n": 3}
+    seconds = round_seconds_by_simulation("gd", exact=True, **given)
+    assert seconds == Fraction(1, 10) + Fraction(4, 3) * Fraction(8, 3) + 4 * Fraction(1, 5)
+
+
+def test_the_default_is_one_transfer():
+    given = {"compute": 1, "latency": 5, "bandwidth": 8, "size": 1}
+    assert timeline("gd", **given).seconds_per_step == timeline("gd", n=7, **given).seconds_per_step == 7
+    assert "collective" not in timeline("gd", **given).inputs
+
+
+@pytest.mark.parametrize(
+    ("more", "error", "word"),
+    [
+        ({"collective": "ring"}, UsageError, "give n"),
+        ({"collective": "rnig", "n": 4}, UsageError, "did you mean"),
+        ({"collective": "broadcast", "n": 4}, UsageError, "choose one of ring"),
+        ({"collective": "hierarchical", "n": 4}, UsageError, "links that are alike"),
+        ({"collective": "ring", "n": 1}, UsageError, "at least 2"),
+        ({"collective": "doubling_all_gather", "n": 3}, UsageError, "power of two"),
+        ({"collective": "ring", "n": 4, "link": "fair"}, Unsupported, "fairly shared"),
+    ],
+)
+def test_collectives_of_a_time_line_are_checked(more, error, word):
+    with pytest.raises(error, match=word):
+        timeline("gd", compute=1, latency=1, bandwidth=8, size=1, **more)
+
+
+def test_the_number_of_workers_is_taken_from_what_says_it():
+    given = {"latency": 1, "bandwidth": 8, "size": 1, "collective": "ring"}
+    by_list = timeline("gd", compute=[1, 1, 1], **given)
+    assert by_list.seconds_per_step == timeline("gd", compute=1, n=3, **given).seconds_per_step
+    assert by_list.seconds_per_step == timeline("gd", compute=1, topology="ring", **given | {"n": 3}).seconds_per_step
+    assert close(by_list.seconds_per_step, 1 + 4 * (1 + 1 / 3)) and "ring of 3 workers" in by_list.link

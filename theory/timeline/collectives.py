@@ -10,7 +10,7 @@ from fractions import Fraction
 from functools import cached_property, lru_cache
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import sympy as sp
@@ -592,8 +592,8 @@ class Exchange:
         return _held(self, tx, lat)[1]
 
     @cached_property
-    def formulas(self) -> tuple[sp.Expr, sp.Expr] | None:
-        """Hold and later as SymPy expressions in lat and T_tx; None where they are no single sums."""
+    def forms(self) -> tuple[Form, Form] | None:
+        """Hold and later as sums of latencies and sizes over bandwidth; None where they are maxima of several sums."""
         made = transfers(self.name, self.n, self.options)
         if len(made) > MOST_IN_FORMULA // 2:
             return None
@@ -602,7 +602,18 @@ class Exchange:
             return None
         hold = tuple(b - a for a, b in zip(one[0], two[0], strict=True))
         later = tuple(a - b for a, b in zip(one[0], hold, strict=True))
-        return _expression([hold]), _expression([later])
+        return cast(Form, hold), cast(Form, later)
+
+    def counts(self, tx: str, hold: str, later: str, arrives: bool) -> dict[str, Any]:
+        """How often every cost occurs in the hold, or until the result is there; under names of their own where those are no single sums.
+
+        >>> Exchange("ring", 4).counts("T_tx", "T_mean", "lat_mean", arrives=False)
+        {'lat': Fraction(5, 1), 'T_tx': Fraction(3, 2)}
+        """
+        if self.forms is None:
+            return {hold: 1, later: 1} if arrives else {hold: 1}
+        found = [a + b if arrives else a for a, b in zip(*self.forms, strict=True)]
+        return {"lat": found[0], tx: found[2]}
 
 
 @lru_cache(maxsize=256, typed=True)
@@ -629,8 +640,8 @@ def _held(exchange: Exchange, tx: Any, lat: Any) -> tuple[Cost, bool]:
 def exchange(kind: Any, n: Any, link: str) -> Exchange:
     """The collective of a time line, by name; UsageError for one that gives no average, or needs more than n to be described.
 
-    >>> exchange("ring", 4, "fifo").formulas
-    (3*T_tx/2 + 5*lat, lat)
+    >>> exchange("ring", 4, "fifo").cost(Fraction(8), Fraction(1))
+    Cost(occupies=Fraction(17, 1), later=Fraction(1, 1))
     """
     found = get_algorithm(kind)
     if found.operation not in ("all_reduce", "all_gather") or "per_node" in found.options:

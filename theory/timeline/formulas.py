@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import sympy as sp
@@ -29,7 +30,7 @@ CLOSED_FORMS: dict[str, sp.Expr] = {
     "acco": sp.Max(2 * T_comp, 2 * T_tx, T_comp + T_tx + lat),  # acco.6 where lat = 0, T_comp = n*T_g/2, T_m = T_tx
 }
 
-Term = tuple[dict[str, int], int]  # how often each cost occurs on a cycle, and its tokens
+Term = tuple[dict[str, Any], int]  # how often each cost occurs on a cycle (whole numbers or fractions), and its tokens
 MOST_CYCLES = 2000
 MOST_TASKS = 200
 
@@ -37,14 +38,14 @@ MOST_TASKS = 200
 def derived(terms: Sequence[Term], steps: int) -> sp.Expr:
     """``Max`` over the cycles, seconds per step; terms that a mixture of others always covers are left out."""
     names = sorted({name for counts, _ in terms for name in counts})
-    rows = np.unique([[counts.get(name, 0) / k for name in names] for counts, k in terms], axis=0)
-    exact = {tuple(counts.get(name, 0) / k for name in names): (counts, k) for counts, k in terms}
+    rows = np.unique([[float(counts.get(name, 0)) / k for name in names] for counts, k in terms], axis=0)
+    exact = {tuple(float(counts.get(name, 0)) / k for name in names): (counts, k) for counts, k in terms}
     kept = [tuple(rows[i]) for i in undominated(rows)]
     symbols = {name: sp.Symbol(name, nonnegative=True) for name in names}
     made = []
     for row in kept:
         counts, k = exact[row]
-        made.append(sum(c * symbols[name] for name, c in sorted(counts.items())) / sp.Integer(k * steps))
+        made.append(sum(sp.Rational(c) * symbols[name] for name, c in sorted(counts.items())) / sp.Integer(k * steps))
     return sp.Max(*made)
 
 

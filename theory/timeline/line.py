@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
@@ -15,6 +15,7 @@ from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, at, get_method, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.timeline import formulas, replay, simulate
+from verify_rates.theory.timeline.collectives import Exchange, exchange
 from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
 from verify_rates.theory.timeline.events import SOME_STEP, Load, Task, period_steps, periodic_tasks, task_names, words_used
 from verify_rates.theory.timeline.simulate import Cost, Event
@@ -40,6 +41,7 @@ class Costs:
     dense_bits: float
     blocking: bool
     values_bits: Any = None  # of a message without its places, where it has fewer
+    exchange: Exchange | None = None  # how an average is carried out, where it is more than one transfer
 
     def bits(self, load: Load) -> Any:
         return load.bits(self.message_bits, self.dense_bits, self.values_bits)
@@ -51,6 +53,8 @@ class Costs:
         if load is None:
             return Cost(self.encode if word == "compress" else self.compute[stream[1]], 0 * self.latency)
         tx = self.transfer(load, copies)
+        if self.exchange and word == "mean":
+            return self.exchange.cost(tx, self.latency)
         return Cost(tx + self.latency, 0 * self.latency) if self.blocking else Cost(tx, self.latency)
 
 
@@ -161,6 +165,7 @@ def timeline(
     topology: Any = None,
     n: int | None = None,
     link: str = "fifo",
+    collective: str | None = None,
     steps: int | None = None,
 ) -> TimeLine:
     """Time per step of a method under compute time, latency and bandwidth, from the data dependencies of its step function.
@@ -183,12 +188,18 @@ def timeline(
     encode : seconds of compressing one vector on the compute stream.
     topology, n : for ``gossip``: the graph, and the number of workers where neither it nor ``compute`` says it; without a graph every
         worker has one neighbour.
+    collective : what carries out ``mean`` among the n workers, as "ring" (:func:`verify_rates.collective` names them); by default one
+        transfer of the whole message.  On links that are alike it holds the one link of the averages for as long as the next collective
+        has to wait for it, ``hold``, and the last worker has the result at its ``seconds``, ``seconds - hold`` later: for a ring with
+        link="fifo" ``hold = 2(n-1)/n*T_tx + (2n-3)*latency``, and the last latency passes beside the next collective.
     link : "fifo" or "blocking" (the latency holds the link as well).
     steps : how many steps the events show.
 
     Errors: UsageError for bad input, Unsupported for methods whose branches are random or whose links are shared fairly.
 
-    Where it differs: an all-reduce that moves ``2 (n-1)/n`` of the vector is entered as a size so much larger.
+    Where it differs: without ``collective`` an average is one transfer, whatever the number of workers.  With it, the average begins when
+    the last worker is ready and is there when the last worker has it: exact for workers and links that are alike and collectives that end
+    everywhere at once (ring, direct, recursive_doubling and halving_doubling of 2**q workers), an upper bound where they do not.
 
     >>> t = timeline("dd_ef_sgd", {"tau": 2}, compute="50ms", latency="100ms", bandwidth="1Gbit/s", size="400MB", bytes_share=0.01)
     >>> round(t.seconds_per_step, 6), t.limit, str(t.formula)
@@ -207,9 +218,11 @@ def timeline(
         topology=topology,
         n=n,
         link=link,
+        collective=collective,
     )
     check_kinds(method, h)
     tasks = periodic_tasks(method, h, neighbours, costs.encode > 0)
+    _check_exchange(costs, tasks)
     graph = EventGraph(tasks, costs)
     found = graph.pace()
     per_round, n_steps = found.ratio, period_steps(method, h)
@@ -229,7 +242,7 @@ def timeline(
         rounds_under_way=rounds,
         sentence=sentence,
         gap=(found.upper - found.ratio) / found.ratio if found.ratio else 0.0,
-        link=LINKS[link],
+        link=LINKS[link] if costs.exchange is None else f"{LINKS[link]}; an average is a {collective} of {costs.exchange.n} workers",
         inputs=inputs,
         notes=notes,
         events=tuple(events),
@@ -258,6 +271,8 @@ def round_seconds_by_simulation(
     if engine not in ENGINES:
         raise nearest(str(engine), ENGINES, "engine")
     method, h, _, neighbours, costs, _ = asked(method, hyper, exact=exact, **given)
+    if costs.exchange:
+        _check_exchange(costs, periodic_tasks(method, h, neighbours, costs.encode > 0))
     if engine == "steps":
         return simulate.seconds_per_round(method, h, costs, neighbours, costs.encode > 0)
     graph = EventGraph(periodic_tasks(method, h, neighbours, costs.encode > 0), costs)
@@ -296,7 +311,10 @@ class EventGraph:
             alike = len(set(self.costs.compute)) == 1
             return {"T_enc" if task.word == "compress" else "T_comp" if alike else f"T_comp_{task.stream[1]}": 1}
         sizes = sorted({self.costs.transfer(t.load, t.copies) for t in self.tasks if t.load})
-        tx = "T_tx" if len(sizes) == 1 else f"T_tx_{sizes.index(self.costs.transfer(task.load, task.copies)) + 1}"
+        number = "" if len(sizes) == 1 else f"_{sizes.index(self.costs.transfer(task.load, task.copies)) + 1}"
+        tx = f"T_tx{number}"
+        if self.costs.exchange and task.word == "mean":
+            return self.costs.exchange.counts(tx, f"T_mean{number}", f"lat_mean{number}", arrives)
         return {tx: 1, "lat": 1} if arrives or self.costs.blocking else {tx: 1}
 
     def pace(self) -> CycleRatio:
@@ -318,7 +336,7 @@ class EventGraph:
             return None, f"more than {formulas.MOST_CYCLES} cycles, too many for a formula"
         terms: list[formulas.Term] = []
         for cycle in cycles:
-            counts: dict[str, int] = {}
+            counts: dict[str, Any] = {}
             for e in cycle:
                 for name, times in edges[e][4].items():
                     counts[name] = counts.get(name, 0) + times
@@ -335,7 +353,7 @@ class EventGraph:
         way = " -> ".join([*(shown if len(shown) <= 6 else [*shown[:2], "...", *shown[-2:]]), shown[0]])
         if streams == {"compute"}:
             return "compute", f"compute: a worker's compute stream is never idle ({way}).", rounds
-        waits = any((edges[e][0], edges[e][3]) != self.tasks[edges[e][1]].behind or "lat" in edges[e][4] for e in found.edges)
+        waits = any((edges[e][0], edges[e][3]) in self.tasks[edges[e][1]].after for e in found.edges)
         if streams == {"link"} and (not waits or self.costs.blocking):
             return "link", f"link: a link is never idle ({way}).", rounds
         return "feedback loop", f"feedback loop: {way}, {rounds} round{'s' if rounds > 1 else ''} under way.", rounds
@@ -369,6 +387,7 @@ def asked(
     topology: Any = None,
     n: int | None = None,
     link: str = "fifo",
+    collective: str | None = None,
     exact: bool = False,
 ) -> Question:
     """The arguments of :func:`timeline` as values, or as fractions; UsageError in one sentence for what is wrong.
@@ -381,7 +400,36 @@ def asked(
     words = words_used(found, h)
     neighbours, compute_times = _workers(compute, topology, n, words, exact)
     costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link, exact)
+    if collective is not None:
+        inputs["collective"] = collective
+        if "mean" in words or "mean_sent" in words or "gathered" in words:
+            costs = replace(costs, exchange=exchange(collective, _number(compute, topology, n), link))
     return Question(found, h, words, neighbours, costs, inputs)
+
+
+def _number(compute: Any, topology: Any, n: int | None) -> int | None:
+    """How many workers an average is over, as far as it is said."""
+    if isinstance(compute, (list, tuple)):
+        return len(compute)
+    if n is not None or topology is None:
+        return n
+    from verify_rates.solvers.topologies import get_topology
+
+    return get_topology(topology, n).n
+
+
+def _check_exchange(costs: Costs, tasks: Sequence[Task]) -> None:
+    """Unsupported where averages are no tasks of one link, each with its own time."""
+    carried = costs.exchange
+    if carried is None:
+        return
+    if any(task.word == "broadcast" for task in tasks):
+        raise Unsupported(f"the time line of a server's broadcast beside a {carried.name}: which links it takes is not said")
+    sizes = {costs.transfer(task.load, task.copies) for task in tasks if task.word == "mean" and task.load}
+    if len(sizes) > 1 and not all(carried.even(tx, costs.latency) for tx in sizes):
+        raise Unsupported(
+            f"the time line of averages of unlike size by {carried.name}: its workers end at unlike moments; use ring or direct"
+        )
 
 
 def _constants(method: Method, hyper: Any) -> Any:
@@ -481,4 +529,8 @@ def _notes(words: Sequence[str], tasks: Sequence[Task], compressor: Any, share: 
         notes.append("no topology: every worker exchanges with one neighbour.")
     if "gossip" not in words and topology is not None:
         notes.append("the topology has no effect: the method does not gossip.")
+    if costs.exchange and len(set(costs.compute)) > 1:
+        notes.append("workers of unlike speed: every average begins when the last is ready, which may be later than its transfers need.")
+    if costs.exchange and not costs.exchange.even(costs.dense_bits / costs.bandwidth, costs.latency):
+        notes.append(f"{costs.exchange.name} ends at unlike moments; every worker is taken to go on when the last has its result.")
     return tuple(notes)
