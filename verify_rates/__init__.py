@@ -38,6 +38,7 @@ _PUBLIC = {
     "check": "verify_rates.pipeline",
     "replay": "verify_rates.witness",
     "timeline": "verify_rates.theory.timeline",
+    "expected_time": "verify_rates.theory.timeline.coins",
     "stragglers": "verify_rates.theory.stragglers",
     **dict.fromkeys(("collective", "collective_table"), "verify_rates.theory.timeline.collectives"),
     "traffic": "verify_rates.theory.traffic",
