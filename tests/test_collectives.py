@@ -700,3 +700,14 @@ def test_the_number_of_workers_is_taken_from_what_says_it():
     assert by_list.seconds_per_step == timeline("gd", compute=1, n=3, **given).seconds_per_step
     assert by_list.seconds_per_step == timeline("gd", compute=1, topology="ring", **given | {"n": 3}).seconds_per_step
     assert close(by_list.seconds_per_step, 1 + 4 * (1 + 1 / 3)) and "ring of 3 workers" in by_list.link
+
+
+def test_the_command_of_time_lines_takes_a_collective():
+    from click.testing import CliRunner
+
+    from verify_rates.cli import main
+
+    given = ["timeline", "dd_ef_sgd", "tau=2", "--compute", "50ms", "--latency", "10ms", "--bandwidth", "1Gbit/s", "--size", "40MB"]
+    found = CliRunner().invoke(main, [*given, "--collective", "ring", "--workers", "8"])
+    assert found.exit_code == 0 and "formula: Max(T_comp, 7*T_tx/4 + 13*lat)" in found.stdout
+    assert "give n" in CliRunner().invoke(main, [*given, "--collective", "ring"]).stderr

@@ -733,10 +733,11 @@ def _print_history(history: Any) -> None:
 @click.option("--html", "page", metavar="FILE", help="The events as an interactive page.")
 @click.option("--chrome", metavar="FILE", help="The events as a Chrome trace for Perfetto (.json or .json.gz).")
 @click.option("--stragglers", "varies", metavar="SPEC", help="Also with times that vary: 'lognormal(mean=50ms, spread=0.3)', profile:FILE.")
-@click.option("--workers", type=COUNT, help="How many workers there are whose times vary.")
+@click.option("--collective", help="What carries out an average among the workers: ring, tree, direct, ... (default: one transfer).")
+@click.option("--workers", "n", type=COUNT, help="How many workers there are, for --collective, --stragglers and gossip.")
 @FROM
 @AS_JSON
-def timeline(method, pairs, compute, plot, page, chrome, varies, workers, files, as_json, **given):
+def timeline(method, pairs, compute, plot, page, chrome, varies, files, as_json, **given):
     """Time per step of METHOD under latency and bandwidth, and the cycle that sets the pace.
 
     For example: timeline dd_ef_sgd tau=2 --compute 50ms --latency 100ms --bandwidth 1Gbit/s --size 400MB --bytes-share 0.01
@@ -754,7 +755,7 @@ def timeline(method, pairs, compute, plot, page, chrome, varies, workers, files,
     for path, write in ((plot, found.plot), (page, found.to_html), (chrome, found.to_chrome)):
         if path:
             write(path)
-    more = _stragglers(method, hyper(pairs), varies, workers, given) if varies else None
+    more = _stragglers(method, hyper(pairs), varies, given) if varies else None
     if as_json and more:
         import json
 
@@ -765,14 +766,14 @@ def timeline(method, pairs, compute, plot, page, chrome, varies, workers, files,
         click.echo(f"{found}\n{more}" if more else str(found))
 
 
-def _stragglers(method: str, hyper: Any, spec: str, workers: int | None, given: Mapping[str, Any]) -> Any:
+def _stragglers(method: str, hyper: Any, spec: str, given: Mapping[str, Any]) -> Any:
     """The same time line with compute times that vary."""
     from verify_rates.theory.measured import read_profile
     from verify_rates.theory.stragglers import stragglers
 
     kind, _, name = spec.partition(":")
     compute = read_profile(name) if kind == "profile" else spec
-    return stragglers(method, hyper, compute=compute, n=workers, **{k: v for k, v in given.items() if k not in ("steps", "n")})
+    return stragglers(method, hyper, compute=compute, **{k: v for k, v in given.items() if k != "steps"})
 
 
 @main.command()
