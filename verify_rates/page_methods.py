@@ -16,6 +16,7 @@ from verify_rates.solvers.method import Method
 from verify_rates.theory import symbols
 
 SAMPLE = {"tau": 2, "H": 4}  # at which the time and the traffic of a method with staleness or local steps are shown
+COINS, COIN = {"chance", "each"}, 0.25  # words that toss, and the probability at which they are shown
 EXAMPLE = {"d": 1000, "n": 10}
 
 
@@ -92,8 +93,11 @@ def _worst_case(m: Method) -> str:
 
 def _at(m: Method) -> tuple[dict[str, Any], str]:
     """Sample hyper-parameters, and those of them that a reader has to know."""
-    chosen = {k: v for k, v in SAMPLE.items() if k in m.hyper._fields}
-    return {**_sample(m.hyper)._asdict(), **chosen}, "".join(f", {prose(k)} = {v}" for k, v in chosen.items())
+    sample = _sample(m.hyper)._asdict()
+    chosen = {k: v for k, v in SAMPLE.items() if k in sample}
+    if COINS & set(check_kinds(m, m.hypers(**sample))):
+        chosen |= {k: COIN for k in sample if re.fullmatch(r"p(_\w+)?", k)}
+    return {**sample, **chosen}, "".join(f", {prose(k)} = {v:g}" for k, v in chosen.items())
 
 
 def _polynomial(m: Method) -> str:
@@ -136,4 +140,4 @@ def _many(count: float, what: str) -> str:
         return ""
     first, *rest = what.split(" ")
     plural = " ".join([first, *rest]) if count == 1 else what.replace("message", "messages").replace("vector", "vectors")
-    return f"{count:g} {plural}"
+    return f"{number(count)} {plural}"
