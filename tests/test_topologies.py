@@ -336,3 +336,15 @@ def test_bad_changing_topologies_of_one_s_own():
     ):
         with pytest.raises(UsageError, match=said):
             make()
+
+
+@pytest.mark.parametrize("name", ["scattered(graph=ring, window=3)", "random_edge", "random_matchings(graph=ring, p=0.4)", "one_peer"])
+def test_resource_allocation_over_a_changing_graph_keeps_the_sum_and_equalises_the_slopes(name):
+    """Agents share a fixed sum; only the links of the step are used, and no single graph has to connect them."""
+    problem = get_problem("quadratic", n=8, d=3, zeta2_star=1.0, mu=0.3, common=False)
+    start = np.random.default_rng(0).standard_normal(3)
+    run = simulate("resource_agent", problem, {"gamma": 0.5}, steps=4000, topology=name, compressor="identity", x0=start, engine="numpy")
+    x = run.final["x"][0]
+    assert np.abs(x.sum(axis=0) - 8 * start).max() <= 8 * 4000 * 2**-52 * np.abs(x).max()  # one rounding a step and agent
+    slopes, first = problem.grads(x), problem.grads(start)
+    assert np.ptp(slopes, axis=0).max() <= 1e-6 * np.ptp(first, axis=0).max()
