@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import re
 import unicodedata
@@ -10,7 +11,6 @@ from typing import Any
 
 import sympy as sp
 
-from verify_rates.solvers.method import UsageError
 from verify_rates.theory import symbols
 from verify_rates.theory.claims import Claim
 
@@ -148,20 +148,14 @@ def formula(claim: Claim) -> str:
     return "\n".join([*lines, *(rf"\\ {_named(name)} = {tex(symbols.parse(text))}" for name, text in own.items())])
 
 
-def in_symbols(text: str) -> str | None:
-    """Text of a calculator's formula or condition as inline TeX; None where it is none."""
-    try:
-        return tex(symbols.parse_condition(text) if re.search(r"[<>]|==", text) else symbols.parse(text))
-    except UsageError:
-        return None
-
-
 def letters_used(claims: list[Claim]) -> list[tuple[str, str]]:
-    """The letters of the bounds with their meanings, as TeX and text."""
-    used: set[str] = set()
+    """The letters and sequences of the bounds with their meanings, as TeX and text."""
+    letters: set[str] = set()
+    sequences: dict[str, Any] = {}
     for claim in claims:
-        for text in (claim.bound, *claim.lets.values()):
-            used |= {s.name for s in symbols.parse(text).free_symbols}
-        used -= {k for k in claim.lets if k not in ("gamma", "eta")}
-    known = [k for k in symbols.LETTERS if k in used and k != "t"]
-    return [(_named(k), {"N": "steps"}.get(k, symbols.LETTERS[k].meaning)) for k in known]
+        exprs = [symbols.parse(text) for text in (claim.bound, *claim.lets.values())]
+        defined = {k for k in claim.lets if k not in ("gamma", "eta")}
+        letters |= {s.name for expr in exprs for s in expr.free_symbols} - defined
+        sequences |= {f.func.__name__: f for expr in exprs for f in expr.atoms(symbols._Sequence)}
+    known = [(_named(k), {"N": "steps"}.get(k, letter.meaning)) for k, letter in symbols.LETTERS.items() if k in letters and k != "t"]
+    return known + [(sp.latex(f.func), (inspect.getdoc(f.func) or "").rstrip(".")) for _, f in sorted(sequences.items())]
