@@ -286,5 +286,14 @@ def test_the_index_has_every_row_of_the_list_and_every_refuted_claim():
     assert sorted(told) == sorted(c.id for c in claims().values() if c.expect == "fails")
 
 
+def test_every_row_of_a_table_has_as_many_cells_as_its_head():
+    for file in (INDEX, *STORED.glob("*.md")):
+        width = 0
+        for line in file.read_text().splitlines():
+            cells = len(re.findall(r"(?<!\\)\|", line)) if line.startswith("|") else 0
+            assert not width or not cells or cells == width, f"{file.name}: {line[:80]}"
+            width = cells
+
+
 def test_the_stored_folder_stays_small():
     assert sum(f.stat().st_size for f in STORED.iterdir()) < 4e6
