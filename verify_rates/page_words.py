@@ -82,7 +82,7 @@ def _rules() -> list[tuple[re.Pattern[str], Any]]:
         (r"\bsqrt\(", "√("),
         (r"\b(Max|Min)\(", lambda m: m[1].lower() + "("),
         (r"\bAbs\(([^()]*)\)", lambda m: f"|{m[1]}|"),
-        (r"\b([A-Z]+(?:_[A-Z0-9]+)+)\b", lambda m: m[1].lower().replace("_", " ")),  # the name of a formula
+        (r"\b([A-Z]{2,}(?:_[A-Z0-9]+)+)\b", lambda m: m[1].lower().replace("_", " ")),  # the name of a formula
         (rf"(?<![A-Za-z])({names})(2(?!\d)|\d*)(?![A-Za-z])", lambda m: _GREEK[m[1]] + ("²" if m[2] == "2" else m[2])),
         (r"√\((\w+)\)", lambda m: f"√{m[1]}"),
         (r"\^(\d+)(?!\w|\.\d)", lambda m: m[1].translate(_SUPERSCRIPTS)),
