@@ -101,7 +101,10 @@ def _methods(slug: str, about: Sequence[Claim]) -> list[str]:
     return [f"## {'Methods' if len(own) > 1 else 'Method'}", *told] if told else []
 
 
-_WITHOUT = "There is no step function here; the claims are checked on models written for them:"
+_WITHOUT = (
+    "There is no step function here: what is described is a protocol, a schedule, a cost or a procedure, and no map from one iterate to the"
+    " next. The claims are checked on models written for it:"
+)
 _WITH = "Part of it is no step function and is checked on a model written for it:"
 
 
