@@ -15,7 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from verify_rates.proofs_check.checker import FORMAT, Refused, Statement, Sum, check, read, seal
+from verify_rates.proofs_check.chain_checker import FORMAT as CHAIN
+from verify_rates.proofs_check.checker import FORMAT, Refused, Statement, Sum, check, difference, read, seal
 from verify_rates.proofs_check.trace import trace
 from verify_rates.solvers.method import Method, UsageError
 
@@ -75,6 +76,8 @@ def certify(
                 return _sealed(stated, propose(), target)
             except Refused as why:
                 reason = why
+    if problem.get("take", "last") in ("last", "mean") and steps > 1:
+        raise Refused(f"{reason}; certify_chain, which proves one step at a time, may reach further") from None
     raise reason
 
 
@@ -92,6 +95,10 @@ def confirm(made: Mapping[str, Any], method: str | Method | None = None, **probl
     >>> confirm(gd_certificate(3)).startswith("function_gap <= 1/14 after 3 steps of the method written in it, called gd,")
     True
     """
+    if made.get("format") == CHAIN:
+        from verify_rates.proofs_check.chains import confirm_chain
+
+        return confirm_chain(made, method, **problem)
     sentence = check(made)
     about, setting = made["about"], made["class"]
     try:
@@ -229,8 +236,16 @@ def _proposals(
     goal = Sum(statement.sizes, statement.values)
     goal.form(-1, statement.measure)
     goal.constant(target)
+    yield from _proposals_of(statement, goal, rows, target, units)
+
+
+def _proposals_of(
+    statement: Statement, goal: Sum, rows: Mapping[Name, Sum], target: Fraction, units: Any
+) -> Iterator[Callable[[], dict[Name, Fraction]]]:
+    """The same for any goal of that size."""
+    units, turns = _less_curvature(statement, units) if 2 * statement.mu > statement.L else (units, None)
     for margin in MARGINS:
-        arrays = _Arrays(goal, rows, units)
+        arrays = _Arrays(goal, rows, units, turns)
         for _ in range(BASES):
             guess, worst = _solved(arrays, float(target), margin)
             yield partial(_exact, goal, rows, target, arrays, guess)
@@ -246,10 +261,26 @@ def _exact(goal: Sum, rows: Mapping[Name, Sum], target: Fraction, arrays: _Array
     return _balanced(goal, rows, found, arrays.values[:, 1:] / arrays.scale, guess)
 
 
+def _less_curvature(statement: Statement, units: Any) -> tuple[Any, list[Any]]:
+    """Units and bases in which an unknown gradient at x is ``mu*(x - x_0)`` and something of size (L - mu)*|x - x_0|, x_0 being the
+    first point: where mu is near L, gradients are all but multiples of positions, and what is left of them decides."""
+    import numpy as np
+
+    sizes, turns, (x0, *_) = [list(u) for u in units], [np.eye(len(u)) for u in units[:2]], statement.points[0]
+    for x, g, _ in statement.points:
+        for part, turn in enumerate(turns):
+            (k, *more), moved = g[part] or [None], difference(x, x0)[part]
+            if k is not None and not more and not moved.get(k):
+                away = sum((float(c) * turn[j] for j, c in moved.items()), np.zeros(len(turn)))
+                turn[k] = np.eye(len(turn))[k] + float(statement.mu) * away
+                sizes[part][k] = float(statement.L - statement.mu) * (float(np.abs(away * sizes[part]).max(initial=0.0)) or 1.0)
+    return sizes, turns
+
+
 class _Arrays:
     """Gram parts (entries, 1 + rows), values and constants of the goal and of every row as floats; without unknowns that occur nowhere."""
 
-    def __init__(self, goal: Sum, rows: Mapping[Name, Sum], units: Any) -> None:
+    def __init__(self, goal: Sum, rows: Mapping[Name, Sum], units: Any, turns: Any = None) -> None:
         import numpy as np
 
         sums, self.grams = [goal, *rows.values()], []
@@ -257,7 +288,11 @@ class _Arrays:
             used = [k for k in range(len(units[part])) if any(any(s.grams[part][k]) for s in sums)]
             unit = np.array([units[part][k] for k in used])
             stacked = np.array([[[float(s.grams[part][i][j]) for j in used] for i in used] for s in sums])
-            stacked = stacked.reshape(len(sums), len(used), len(used)) * np.outer(unit, unit)
+            stacked = stacked.reshape(len(sums), len(used), len(used))
+            if turns is not None:
+                turn = turns[part][np.ix_(used, used)]
+                stacked = turn.T @ stacked @ turn
+            stacked = stacked * np.outer(unit, unit)
             self.grams.append(stacked.reshape(len(sums), -1).T)
         self.values = (np.array([[float(v) for v in s.values] for s in sums]).reshape(len(sums), -1) * np.array(units[2])).T
         self.constants = np.array([float(s.const) for s in sums])

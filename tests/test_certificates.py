@@ -143,6 +143,17 @@ def test_an_own_lyapunov_function_in_fractions():
         confirm(made, measure="distance", initial="distance")
 
 
+@pytest.mark.parametrize("n", [1, "any"])
+@pytest.mark.parametrize(("mu", "N"), [(F(9, 10), 6), (F(99, 100), 3), (F(999, 1000), 1)])
+def test_mu_near_L_over_many_steps(mu, N, n):
+    """Down to falls by 1e-12, the accuracy of the solver in units of the start; the measure falls by (1 - mu)^2 a step."""
+    for measure, unit in (("distance", 1), ("function_gap", F(1, 2))):
+        made = certify("gd", {"gamma": 1}, steps=N, mu=mu, n=n, measure=measure, bound=unit * (1 - mu) ** (2 * N))
+        assert confirm(made)
+        with pytest.raises(Refused, match="certify_chain" if N > 1 else ""):
+            certify("gd", {"gamma": 1}, steps=N, mu=mu, n=n, measure=measure, bound=unit * (1 - mu) ** (2 * N) * (1 - SHARP), inflate=0)
+
+
 def test_gd_with_twenty_steps_at_a_sharp_inflation():
     made = certify("gd", {"gamma": 1}, steps=20, bound=F(1, 82), inflate=SHARP, n=1)
     assert F(made["rate"]) == F(1, 82) * (1 + SHARP)

@@ -34,8 +34,12 @@ TAKES = ("last", "mean")
 # Least eigenvalues asked of every link's slack matrix, one a solve, each in units and bases of the solve before: what a solver leaves
 # (1e-10) must not spoil a link, and every unit of margin raises the bound by about N times as much; the last is a resort.
 MARGINS = (1e-10, 1e-10, 1e-10, 1e-10, 1e-9)
+PROBE = 1e-8  # margin at which the price of a margin is measured
+USED = 0.8  # of the room asked for
+LARGEST = 1e4  # times the probe
 GAIN = 1e-8  # two verified bounds this close, relatively, end the solves
 SMALLEST = 1e-6  # units of a link are taken from a solution, but not smaller than this share of the largest
+SPAN = 1e6  # of the sizes of rate and potentials along a chain that one unit can hold
 MOST_STEPS = 2000
 
 
@@ -102,6 +106,7 @@ def potential(
     initial_value: Any = 1.0,
     measure: Any = "function_gap",
     take: str = "last",
+    room: float = 0.0,
 ) -> Potential:
     """A proved bound after many steps, from a chain of one-step potentials; time and memory grow linearly in N.
 
@@ -117,6 +122,7 @@ def potential(
     zeta2_star : 0 (a common minimiser) or None (arbitrary ones).
     initial, initial_value : a measure of the first state, of a standard start, that is at most ``initial_value``.
     measure, take : what is bounded: its value after N steps ("last") or its mean over the states 0..N-1 ("mean").
+    room : by how much the bound may exceed the best one, relatively, so that every link holds with room: certificates in fractions need it.
 
     Errors
     ------
@@ -142,7 +148,9 @@ def potential(
     statement |= {"mu": float(setting.mu), "n": n, "delta": None if setting.delta is None else float(setting.delta)}
     statement |= {"zeta2_star": zeta2_star, "initial": _name(initial), "initial_value": float(reach)}
     statement |= {"measure": _name(measure), "take": take}
-    found = _best(chain)
+    if not 0 <= room < 1:
+        raise UsageError(f"room must lie in [0, 1), not {room!r}.")
+    found = _best(chain, room)
     return replace(found, upper=found.upper * float(reach), statement=statement, seconds=time.perf_counter() - began)
 
 
@@ -213,6 +221,7 @@ class _Chain:
         if not self.unit or not self.start_unit:
             raise UsageError("the measure and the initial condition must say something of a state; one of them is constant.")
         self.links = list(self._links())
+        self.units_of_unknowns = np.ones(1 + self.features_squared * (steps - 1))  # of the rate and of every V's coefficients
 
     def _evaluated(self) -> tuple[str, ...]:
         """Iterates at which the step or the measure asks for gradients: others would add unknowns that nothing speaks of."""
@@ -337,7 +346,9 @@ def _solved(chain: _Chain, margin: float) -> _Solution:
     cones += [clarabel.PSDTriangleConeT(k) for k in [*orders, *(k for _, k in mixed)]]
     q = np.zeros(columns)
     q[0] = 1.0
-    x, _, message = conic_program(q, M, rhs, cones)
+    units = np.concatenate([chain.units_of_unknowns, np.ones(columns - free)])
+    x, _, message = conic_program(q, M @ sp.diags_array(units), rhs, cones)
+    x = x * units
     if message not in ("Solved", "AlmostSolved", "InsufficientProgress"):
         return _Solution(False, message)
     P = tuple(x[1 + nP * k : 1 + nP * (k + 1)] for k in range(N - 1))
@@ -371,7 +382,10 @@ def _proved(chain: _Chain, found: _Solution) -> bool:
 
 
 def _in_units_of(chain: _Chain, found: _Solution) -> None:
-    """Put every link in units in which what a first solution says of it is about 1: potentials grow by orders along a chain."""
+    """Put every link, the rate and every V in units in which what a first solution says is about 1: they change by orders along a chain."""
+    sizes = np.array([max(found.tau, 1e-300), *(max(np.abs(P).max(), 1e-300) for P in found.P)])
+    if sizes.max() > SPAN * sizes.min():  # else the solver's accuracy, which is relative to 1, suffices: smaller units cost margin
+        chain.units_of_unknowns = np.repeat(sizes, [1, *(P.size for P in found.P)])
     for k, link in enumerate(chain.links):
         before = _before(link, found, k)
         after = np.zeros_like(before) if link.after is None else found.P[k] @ link.after
@@ -405,7 +419,17 @@ def _inverse_root(M: np.ndarray) -> np.ndarray:
     return vectors / np.sqrt(np.maximum(values, SMALLEST * values.max(initial=1e-300)))
 
 
-def _best(chain: _Chain) -> Potential:
+def _with_room(chain: _Chain, best: _Solution, room: float) -> _Solution:
+    """A verified chain with as large a margin as that share of the bound allows (the bound rises about linearly in it), if there is one."""
+    _in_units_of(chain, best)
+    probe = _solved(chain, PROBE)
+    if not probe.ok or probe.tau <= best.tau:
+        return best
+    found = _solved(chain, PROBE * min(USED * room * best.tau / (probe.tau - best.tau), LARGEST))
+    return found if found.ok and found.tau <= best.tau * (1 + room) and _proved(chain, found) else best
+
+
+def _best(chain: _Chain, room: float) -> Potential:
     """The best verified chain over a few solves."""
     workers = "one worker" if chain.setting.n == 1 else "exchangeable workers, every n >= 2"
     over = f"V over {', '.join(chain.names[0])}"
@@ -425,6 +449,7 @@ def _best(chain: _Chain) -> Potential:
                 break
         _in_units_of(chain, found)
     if best is not None:
+        best = _with_room(chain, best, room) if room else best
         bound = best.tau * (1 + ALLOWANCE) * chain.unit / chain.start_unit
         return Potential(bound, True, "solved", f"{workers}; {over}", tuple(chain.lyapunov(P) for P in best.P), 0.0, {})
     if last.ok:
