@@ -234,6 +234,87 @@ def test_a_lower_bound_is_about_the_worst_case():
     assert verdict(claim("0.11*V0", relation=">=", grid=grid)) in (Verdict.REFUTED, Verdict.INCONCLUSIVE)
 
 
+POINT = {"L": 1.0, "gamma": 1.0, "N": 2}
+OF_EF = {"method": "ef_sgd", "measure": "distance"}
+CONTRACTIVE = Setting(compressor="contractive", shared_minimiser=True, per_worker=True)
+
+
+@pytest.mark.parametrize("letter", ["delta", "Delta2"])
+def test_a_worst_case_is_over_the_class_of_compressors_that_the_claim_names(letter):
+    """Not over another one, nor over what two have in common."""
+    point = {"L": 1, "mu": 0.5, "gamma": 0.5, "N": 1}
+    with pytest.raises(UsageError, match="give delta" if letter == "Delta2" else "give Delta2"):
+        setting = CONTRACTIVE if letter == "Delta2" else Setting(compressor="absolute", per_worker=True)
+        verdict(claim("V0", setting=setting, grid=({**point, letter: 1e-9},), **OF_EF))
+    both = ({**point, "delta": 0.5, "Delta2": 1e-9},)
+    assert verdict(claim("0.565*V0", setting=CONTRACTIVE, grid=both, **OF_EF)) is Verdict.REFUTED  # 0.5625 without errors, 0.79 with them
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"N": 2.7}, "N must be a whole number"),
+        ({"N": float("nan")}, "finite number"),
+        ({"N": "2"}, "finite number"),
+        ({"N": None}, "finite number"),
+        ({"n": 2.5}, "n must be a whole number"),
+        ({"L": "1"}, "finite number"),
+        ({"gama": 1.0}, "did you mean 'gamma'"),
+        ({"problem": QUADRATIC["problem"]}, "unknown name in a grid"),
+    ],
+)
+def test_a_grid_point_that_is_not_what_is_computed_is_refused(change, match):
+    with pytest.raises(UsageError, match=match):
+        verdict(claim("V0", grid=({**POINT, **change},)))
+
+
+@pytest.mark.parametrize("missing", ["L", "N"])
+def test_a_grid_point_without_a_letter_is_refused(missing):
+    with pytest.raises(UsageError, match=f"give {missing}"):
+        verdict(claim("V0", grid=({k: v for k, v in POINT.items() if k != missing},)))
+
+
+def test_a_point_cannot_set_what_the_claim_defines():
+    with pytest.raises(UsageError, match="defines as 1/L"):
+        verdict(claim(TIGHT, lets={"gamma": "1/L"}, grid=product(L=1, gamma=1.9, N=2)))
+
+
+def test_a_claim_about_two_workers_is_not_proved_by_one():
+    assert verdict(claim("V0", setting=Setting(n=2), grid=product(L=1, gamma=1, N=1, n=1))) is Verdict.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"problem": "quadratic"}, "needs problem"),
+        ({"problem": {"n": 2}}, "needs problem"),
+        ({"compresor": "topk(k=1)"}, "did you mean 'compressor'"),
+        ({"compressor": "topk(k=1)"}, "of which class"),
+        ({"N": 5.5}, "N must be a whole number"),
+        ({"seeds": 2.5}, "seeds must be a whole number"),
+        ({"x0": [1.0, 2.0]}, "shape"),
+        ({"x0": "abc"}, "finite numbers"),
+    ],
+)
+def test_a_run_that_is_not_what_is_computed_is_refused(change, match):
+    with pytest.raises(UsageError, match=match):
+        verdict(claim("V0", runs=({**QUADRATIC, "gamma": 1.0, "N": 2, **change},)))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        ({"setting": Setting(compressor="contractiv")}, "compressor must be one of"),
+        ({"setting": Setting(n=0)}, "n must be"),
+        ({"grid": POINT}, "tuple of parameter points"),
+        ({"when": "gamma <= 1"}, "tuple of texts"),
+    ],
+)
+def test_a_claim_that_is_misspelt_is_refused(options, match):
+    with pytest.raises(UsageError, match=match):
+        claim("V0", **options)
+
+
 @pytest.mark.parametrize("engine", ["numpy", "numba"])
 def test_division_by_the_first_iteration_number_is_told(engine):
     def divided(s, w, h, t):

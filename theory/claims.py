@@ -14,6 +14,7 @@ from verify_rates.solvers.method import UsageError
 KINDS = ("bound", "identity", "iff", "table", "property")
 RELATIONS = ("<=", ">=", "==")
 TAKES = ("last", "best", "mean", "average_iterate")
+COMPRESSORS = {"contractive": "delta", "absolute": "Delta2", "unbiased": "omega"}  # classes, and the letter of each
 PROVENANCES = ("paper", "paper (secondary)", "code", "recalled", "derived")
 FUNCTIONS = (  # the classes of theory.worst_case.classes, which need more than SymPy to be read
     "smooth_strongly_convex",
@@ -125,9 +126,20 @@ class Claim:
             (self.provenance, PROVENANCES, "provenance"),
             (self.expect, ("holds", "fails"), "expect"),
             (self.setting.functions, FUNCTIONS, "functions"),
+            (self.setting.compressor or "contractive", tuple(COMPRESSORS), "compressor"),
         ):
             if value not in allowed:
                 raise UsageError(f"claim {self.id}: {what} must be one of {', '.join(allowed)}, not {value!r}.")
+        n = self.setting.n
+        if n != "any" and (not isinstance(n, int) or n < 1):
+            raise UsageError(f"claim {self.id}: n must be 'any' or a number of workers, not {n!r}.")
+        for name in ("grid", "runs"):
+            points = getattr(self, name)
+            if not isinstance(points, (tuple, list)) or not all(isinstance(p, Mapping) for p in points):
+                raise UsageError(f"claim {self.id}: {name} is a tuple of parameter points, as product(L=1, N=(1, 2)) makes them.")
+        for name in ("when", "families"):
+            if isinstance(getattr(self, name), str):
+                raise UsageError(f"claim {self.id}: {name} is a tuple of texts; write ({getattr(self, name)!r},).")
         if not (self.not_checkable or self.check or (self.bound and self.measure and self.method)):
             raise UsageError(f"claim {self.id}: give method, measure and bound, or a check, or the reason why it is not checkable.")
         if not self.source:

@@ -8,10 +8,11 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
+from verify_rates.points import steps_of, whole
 from verify_rates.runs import NotApplicable, bound_at, define, hyper_of, measure_from, measure_path
 from verify_rates.solvers.method import UsageError
 from verify_rates.solvers.words import Unsupported
-from verify_rates.theory.claims import Claim, Point
+from verify_rates.theory.claims import COMPRESSORS, Claim, Point
 from verify_rates.verdicts import RTOL_RUN, RTOL_SDP, Check, Verdict, outcome
 
 # Letters that start at 1 in a worst case: the initial condition is "this measure is at most 1".
@@ -105,15 +106,18 @@ def _initial_name(claim: Claim) -> str:
 
 def _problem(claim: Claim, values: Mapping[str, Any]) -> dict[str, Any]:
     setting = claim.setting
-    compressor = {k: values[k] for k in ("delta", "Delta2") if k in values} if setting.compressor else None
     if setting.compressor == "unbiased":
         raise UsageError(f"claim {claim.id}: a grid needs a contractive or absolute compressor; check unbiased ones by runs.")
+    letters = ("L", *([COMPRESSORS[setting.compressor]] if setting.compressor else []))
+    if missing := [letter for letter in letters if values.get(letter) is None]:
+        raise UsageError(f"claim {claim.id}: give {missing[0]} at every point of the grid.")
+    compressor = {letter: values[letter] for letter in letters[1:]} or None
     return {
-        "steps": int(values["N"]),
+        "steps": steps_of(claim, values),
         "functions": setting.functions,
         "L": values["L"],
         "mu": values.get("mu", 0.0),
-        "n": int(values["n"]) if "n" in values else setting.n,
+        "n": _workers(claim, values),
         "compressor": compressor,
         "zeta2_star": 0.0 if setting.shared_minimiser else values.get("zeta2_star"),
         "initial": claim.initial,
@@ -121,6 +125,17 @@ def _problem(claim: Claim, values: Mapping[str, Any]) -> dict[str, Any]:
         "take": claim.take,
         "start": "free" if claim.free else "standard",
     }
+
+
+def _workers(claim: Claim, values: Mapping[str, Any]) -> int | str:
+    """Those of the point, where the claim is about them."""
+    n = claim.setting.n
+    if "n" not in values:
+        return n
+    given = whole(claim, values["n"], "n", 1)
+    if n not in ("any", given):
+        raise NotApplicable(f"the claim is about n = {n}, the point has {given} workers")
+    return given
 
 
 def _replayed(claim: Claim, check: Check) -> Check:

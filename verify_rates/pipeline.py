@@ -187,9 +187,11 @@ def evidence(claim: Claim, suite: Suite, seed: int = 0, data: str | Path | None 
     if claim.check:
         return [check_formula(claim, point) for point in claim.grid]
     from verify_rates.exact import check_worst_case
+    from verify_rates.points import check_points
     from verify_rates.runs import check_moments, check_run, with_data
     from verify_rates.search import check_family
 
+    check_points(claim)
     found = [check_worst_case(claim, point) for point in claim.grid]
     found += [check_run(claim, with_data(point, data), seed=seed, trials=suite.trials) for point in claim.runs]
     found += [c for c in (check_moments(claim, point, seed=seed) for point in claim.runs) if c is not None]

@@ -76,7 +76,7 @@ def define(claim: Claim, values: dict[str, Any]) -> dict[str, Any]:
 
     Raises NotApplicable where a condition of the claim fails.
     """
-    known = {k: v for k, v in values.items() if isinstance(v, numbers.Real) and k in symbols.SYMBOLS}
+    known: dict[str, Any] = {k: v for k, v in values.items() if isinstance(v, numbers.Real) and k in symbols.SYMBOLS}
     schedules: dict[str, list[float]] = {}
     for name, text in claim.lets.items():
         expr = symbols.parse(text)

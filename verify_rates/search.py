@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from verify_rates.points import steps_of
 from verify_rates.runs import NotApplicable, bound_at, broken, check_run, execute, recipe
 from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.theory.claims import Claim, Point
@@ -62,7 +63,7 @@ def check_family(claim: Claim, family: str, *, seed: int, trials: int, budget: i
 def _rest(claim: Claim) -> list[dict[str, Any]]:
     """The claim's own parameters (without its problems), each once."""
     points = [{k: v for k, v in p.items() if k not in OF_THE_INSTANCE} for p in claim.runs or claim.grid]
-    points = [{**p, "N": min(int(p["N"]), STEPS)} for p in points]
+    points = [{**p, "N": min(steps_of(claim, p), STEPS)} for p in points]
     if not points:
         raise UsageError(f"claim {claim.id}: a search takes N and the method's parameters from runs or a grid; give one of them.")
     unique = {repr(sorted(p.items(), key=str)): p for p in points}
