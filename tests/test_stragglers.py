@@ -135,4 +135,71 @@ def test_the_command(tmp_path):
     told = CliRunner().invoke(main, [*given, "--stragglers", f"profile:{file}"]).stdout
     assert "2 workers with one of 2 measured times; one of 1 measured times" in told
     assert CliRunner().invoke(main, [*given, "--stragglers", "exponential(mean=1s)"]).exit_code == 2  # how many?
-    assert module.KINDS.keys() == {"exponential", "lognormal", "uniform"}
+    assert module.KINDS.keys() == {"exponential", "lognormal", "uniform", "pareto", "shifted_exponential"}
+
+
+# --- distributions as compute times of a time line --------------------------------------------------------------------
+
+
+def test_a_time_line_of_distributions_waits_for_the_slowest_of_n():
+    """H_n times the mean of exponential times, and the shift; the interval is Student's."""
+    given = {"latency": 0.5, "bandwidth": 8, "size": 1}
+    for n, harmonic in ((2, 1.5), (4, 25 / 12)):
+        found = timeline("gd", compute="exponential(mean=2s)", n=n, steps=400, **given)
+        assert close(found, 2 * harmonic + 1.5) and not close(found, 2 + 1.5)
+        shifted = timeline("gd", compute="shifted_exponential(mean=2s, shift=1.5s)", n=n, steps=400, **given)
+        assert close(shifted, 1.5 + 0.5 * harmonic + 1.5)
+        low, high = found.interval
+        wide = stats.t.ppf(0.975, found.seeds - 1) * found.standard_error
+        assert (low, high) == pytest.approx((found.seconds_per_step - wide, found.seconds_per_step + wide))
+    assert found.formula is None and "no cycle sets the pace" in found.formula_reason and "no cycle sets the pace" in str(found)
+
+
+def test_an_average_by_a_ring_among_workers_whose_times_vary():
+    found = timeline("gd", compute="exponential(mean=2s)", n=4, latency=0.5, bandwidth=8, size=1, collective="ring")
+    assert close(found, 2 * 25 / 12 + 6 * (0.5 + 0.25))
+
+
+def test_a_pareto_time_has_its_mean_and_no_interval_without_a_variance():
+    found = timeline("gd", compute="pareto(least=1s, tail=4)", n=3, **FREE)
+    assert close(found, mean_of_largest(stats.pareto(4), 3)) and found.interval is not None
+    assert durations("pareto(least=3s, tail=1.5)").mean == pytest.approx(9)
+    heavy = timeline("gd", compute="pareto(least=1s, tail=1.5)", n=3, **FREE)
+    assert heavy.interval is None and "none" in str(heavy)
+
+
+def test_other_names_of_parameters_and_the_same_bits():
+    given = {"n": 2, **FREE, "steps": 50}
+    one = timeline("gd", compute="lognormal(mean=1s, sigma=0.3)", **given)
+    assert (
+        one
+        == timeline("gd", compute="lognormal(mean=1s, spread=0.3)", **given)
+        == stragglers("gd", compute=["lognormal(mean=1s, spread=0.3)"] * 2, **{k: v for k, v in given.items() if k != "n"})
+    )
+    mixed = timeline("gd", compute=["1s", "uniform(low=2s, high=2s)"], **FREE)
+    assert mixed.seconds_per_step == pytest.approx(2) and mixed.told[0] == "1 s"
+
+
+@pytest.mark.parametrize(
+    ("compute", "word"),
+    [
+        ("lognormal(mean=1s)", "write lognormal"),
+        ("lognormal(mean=1s, sigma=0.1, spread=0.2)", "under two names"),
+        ("pareto(least=1s, tail=1)", "must exceed 1"),
+        ("parelo(least=1s, tail=3)", "did you mean 'pareto'"),
+        ("uniform(low=1s, sigma=2)", "parameter of uniform"),
+        ("exponential(mean=__import__('os'))", "number with its unit"),
+    ],
+)
+def test_distributions_are_parsed_and_never_evaluated(compute, word):
+    with pytest.raises(UsageError, match=word):
+        timeline("gd", compute=compute, n=2, **FREE)
+    with pytest.raises(UsageError, match="needs their number n"):
+        timeline("gd", compute="exponential(mean=1s)", **FREE)
+
+
+def test_the_command_takes_a_distribution():
+    given = ["timeline", "gd", "--latency", "0", "--bandwidth", "1Gbit/s", "--size", "1", "--compute", "lognormal(mean=1s, sigma=0.3)"]
+    found = CliRunner().invoke(main, [*given, "--workers", "3", "--steps", "40", "--json"])
+    assert json.loads(found.stdout)["interval"][0] > 1
+    assert "no one time line" in CliRunner().invoke(main, [*given, "--workers", "3", "--plot", "a.png"]).stderr

@@ -36,11 +36,13 @@ class Durations:
     mean : seconds.
     draw : from a generator and a number to so many seconds.
     told : in words.
+    heavy : whether the variance is infinite, so that a mean over runs has no standard error.
     """
 
     mean: float
     draw: Draw
     told: str
+    heavy: bool = False
 
 
 def _exponential(mean: Any, least: Any = 0.0) -> Durations:
@@ -64,6 +66,15 @@ def _uniform(low: Any, high: Any) -> Durations:
     return Durations((a + b) / 2, lambda rng, size: rng.uniform(a, b, size), f"uniform from {a:g} to {b:g} s")
 
 
+def _pareto(least: Any, tail: Any) -> Durations:
+    low, alpha = units.seconds(least, "the least time"), _positive(tail, "tail")
+    if alpha <= 1:
+        raise UsageError(f"tail must exceed 1 (at most 1, the mean time is infinite), not {tail!r}.")
+    told = f"Pareto from {low:g} s on, longer than x s with probability ({low:g}/x)^{alpha:g}"
+    draw: Draw = lambda rng, size: low * (1 + rng.pareto(alpha, size))  # noqa: E731
+    return Durations(low * alpha / (alpha - 1), draw, told, heavy=alpha <= 2)
+
+
 def _positive(text: Any, name: str) -> float:
     try:
         value = float(text)
@@ -78,18 +89,37 @@ KINDS: dict[str, tuple[Callable[..., Durations], tuple[str, ...], tuple[str, ...
     "exponential": (_exponential, ("mean",), ("least",)),
     "lognormal": (_lognormal, ("mean", "spread"), ()),
     "uniform": (_uniform, ("low", "high"), ()),
+    "pareto": (_pareto, ("least", "tail"), ()),
+    "shifted_exponential": (_exponential, ("mean", "least"), ()),
 }
+ALSO = {"sigma": "spread", "shift": "least"}  # other names of parameters
+
+
+def varies(compute: Any) -> bool:
+    """Whether a compute time is a distribution: a text with parentheses, or a list that holds one.
+
+    >>> varies("exponential(mean=50ms)"), varies("50ms"), varies(["50ms", "uniform(low=1ms, high=2ms)"])
+    (True, False, True)
+    """
+    several = compute if isinstance(compute, (list, tuple)) else [compute]
+    return any(isinstance(c, str) and "(" in c for c in several)
 
 
 def durations(spec: Any) -> Durations:
-    """Compute times by a text (``exponential(mean=50ms, least=40ms)``, ``lognormal(mean=50ms, spread=0.3)``, ``uniform(low=.., high=..)``),
-    or drawn with repetition from measured ones (a list of seconds).
+    """Compute times by a text, or drawn with repetition from measured ones (a list of seconds).
+
+    Texts: ``exponential(mean=50ms, least=40ms)``, ``shifted_exponential(mean=50ms, shift=40ms)`` (the same), ``lognormal(mean=50ms,
+    sigma=0.3)`` (``sigma`` or ``spread``: the standard deviation of the logarithm), ``uniform(low=40ms, high=60ms)``, ``pareto(least=40ms,
+    tail=2.5)``, and a plain time such as ``50ms``.  ``mean`` is that of the whole time.  They are parsed, never evaluated.
 
     >>> durations("exponential(mean=50ms, least=40ms)").told
     '0.04 s and an exponential time of mean 0.01 s'
     >>> durations([0.1, 0.3]).mean
     0.2
     """
+    if isinstance(spec, str) and "(" not in spec and spec not in KINDS:
+        fixed = units.seconds(spec, "a compute time")
+        return Durations(fixed, lambda rng, size: np.full(size, fixed), f"{fixed:g} s")
     if not isinstance(spec, str):
         values = np.array([units.seconds(v, "a compute time") for v in spec])
         if not len(values):
@@ -101,6 +131,10 @@ def durations(spec: Any) -> Durations:
     if name not in KINDS:
         raise nearest(name, KINDS, "distribution")
     make, needed, more = KINDS[name]
+    other = {ALSO[key]: value for key, value in named.items() if ALSO.get(key) in needed + more}
+    if set(other) & set(named):
+        raise UsageError(f"{spec!r} gives {', '.join(sorted(set(other) & set(named)))} under two names; give it once.")
+    named = {key: value for key, value in named.items() if ALSO.get(key) not in other} | other
     for key in named:
         if key not in needed + more:
             raise nearest(key, needed + more, f"parameter of {name}")
@@ -116,6 +150,7 @@ class Stragglers:
     Attributes
     ----------
     seconds_per_step, standard_error : mean over the seeds, from the middle of the run to its end.
+    interval : at 95 %, by Student's law over the runs; None where a time has no variance, and so the mean no standard error.
     at_mean : steady seconds per step if every gradient took its worker's mean.
     slowdown : their ratio.
     told : the distribution of each worker.
@@ -130,11 +165,19 @@ class Stragglers:
     at_mean: float
     slowdown: float
     told: tuple[str, ...]
+    interval: tuple[float, float] | None = None
+    seed: int = 0
+    formula: None = None
+    formula_reason: str = "compute times vary: what a step takes is random, so no cycle sets the pace and there is no formula"
 
     def __str__(self) -> str:
         pace = f"{self.seconds_per_step:.6g} s per step (standard error {self.standard_error:.2g}, {self.seeds} runs of {self.steps} steps)"
         kinds = "; ".join(dict.fromkeys(self.told))
-        return f"{self.method}, {self.workers} workers with {kinds}: {pace}, {self.slowdown:.4g} times that of the mean times"
+        ends = "none: a time without variance has no standard error"
+        if self.interval:
+            ends = f"{self.interval[0]:.6g} to {self.interval[1]:.6g} s"
+        head = f"{self.method}, {self.workers} workers with {kinds}: {pace}, {self.slowdown:.4g} times that of the mean times"
+        return f"{head}\n95 % interval: {ends}\nformula: {self.formula_reason}"
 
     def to_json(self, **options: Any) -> str:
         return json.dumps(asdict(self), allow_nan=False, **options)
@@ -214,7 +257,16 @@ def stragglers(
     at_mean = steady / period_steps(question.method, question.hyper)
     mean, error = float(np.mean(runs)), float(np.std(runs, ddof=1) / math.sqrt(seeds))
     told = tuple(k.told for k in kinds)
-    return Stragglers(question.method.name, len(kinds), steps, seeds, mean, error, at_mean, mean / at_mean if at_mean else 1.0, told)
+    slowdown = mean / at_mean if at_mean else 1.0
+    interval = None if any(k.heavy for k in kinds) else _interval(mean, error, seeds)
+    return Stragglers(question.method.name, len(kinds), steps, seeds, mean, error, at_mean, slowdown, told, interval, seed)
+
+
+def _interval(mean: float, error: float, runs: int) -> tuple[float, float]:
+    from scipy.stats import t
+
+    wide = float(t.ppf(0.975, runs - 1)) * error
+    return mean - wide, mean + wide
 
 
 def _ends(events: Sequence[Any], count: int) -> np.ndarray:

@@ -716,7 +716,7 @@ def _print_history(history: Any) -> None:
     type=Measured("compute"),
     multiple=True,
     required=True,
-    help="Time of one gradient, as 50ms; several: one a worker; or profile:FILE.",
+    help="Time of one gradient, as 50ms; several: one a worker; profile:FILE; or a distribution, as 'lognormal(mean=50ms, sigma=0.3)'.",
 )
 @click.option(
     "--latency", type=Measured("latency"), required=True, help="From the end of a transfer to its arrival: 100ms, links:FILE, fit:FILE."
@@ -732,12 +732,12 @@ def _print_history(history: Any) -> None:
 @click.option("--plot", metavar="FILE", help="Draw the events (png, pdf or svg).")
 @click.option("--html", "page", metavar="FILE", help="The events as an interactive page.")
 @click.option("--chrome", metavar="FILE", help="The events as a Chrome trace for Perfetto (.json or .json.gz).")
-@click.option("--stragglers", "varies", metavar="SPEC", help="Also with times that vary: 'lognormal(mean=50ms, spread=0.3)', profile:FILE.")
+@click.option("--stragglers", "spread", metavar="SPEC", help="Also with times that vary: 'lognormal(mean=50ms, spread=0.3)', profile:FILE.")
 @click.option("--collective", help="What carries out an average among the workers: ring, tree, direct, ... (default: one transfer).")
 @click.option("--workers", "n", type=COUNT, help="How many workers there are, for --collective, --stragglers and gossip.")
 @FROM
 @AS_JSON
-def timeline(method, pairs, compute, plot, page, chrome, varies, files, as_json, **given):
+def timeline(method, pairs, compute, plot, page, chrome, spread, files, as_json, **given):
     """Time per step of METHOD under latency and bandwidth, and the cycle that sets the pace.
 
     For example: timeline dd_ef_sgd tau=2 --compute 50ms --latency 100ms --bandwidth 1Gbit/s --size 400MB --bytes-share 0.01
@@ -748,14 +748,18 @@ def timeline(method, pairs, compute, plot, page, chrome, varies, files, as_json,
         _writable(path)
     _load(files)
     from verify_rates.plots import check_format
+    from verify_rates.theory.stragglers import varies
     from verify_rates.theory.timeline import timeline as read
 
     check_format(plot)
-    found = read(method, hyper(pairs), compute=list(compute) if len(compute) > 1 else compute[0], **given)
-    for path, write in ((plot, found.plot), (page, found.to_html), (chrome, found.to_chrome)):
+    times = list(compute) if len(compute) > 1 else compute[0]
+    if varies(times) and (plot or page or chrome or spread):
+        raise UsageError("--compute says times that vary already: --stragglers says no more, and there is no one time line to show.")
+    found = read(method, hyper(pairs), compute=times, **given)
+    for path, write in ((plot, "plot"), (page, "to_html"), (chrome, "to_chrome")):
         if path:
-            write(path)
-    more = _stragglers(method, hyper(pairs), varies, given) if varies else None
+            getattr(found, write)(path)
+    more = _stragglers(method, hyper(pairs), spread, given) if spread else None
     if as_json and more:
         import json
 

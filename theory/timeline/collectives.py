@@ -540,15 +540,14 @@ def _local(found, lat, bw, local_latency, local_bandwidth, tables) -> tuple[floa
 
 def _times(made: Sequence[Transfer], nbytes: float, lat: Any, bw: Any, local: tuple[float, float]) -> tuple[tuple[float, ...], ...]:
     tables = isinstance(lat, np.ndarray) or isinstance(bw, np.ndarray)
-    tx, late = [], []
-    for t in made:
+
+    def of(value: Any, t: Transfer, within: float) -> float:
         if t.level == LOCAL and not tables:
-            here = local
-        else:
-            here = tuple(float(v[t.source, t.target]) if isinstance(v, np.ndarray) else v for v in (lat, bw))
-        late.append(here[0])
-        tx.append(float(t.share) * (8 * nbytes) / here[1])
-    return tuple(tx), tuple(late)
+            return within
+        return float(value[t.source, t.target]) if isinstance(value, np.ndarray) else value
+
+    late = tuple(of(lat, t, local[0]) for t in made)
+    return tuple(float(t.share) * (8 * nbytes) / of(bw, t, local[1]) for t in made), late
 
 
 def _notes(found: Algorithm, n: int, options: Options, link: str) -> tuple[str, ...]:

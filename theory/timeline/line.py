@@ -167,7 +167,7 @@ def timeline(
     link: str = "fifo",
     collective: str | None = None,
     steps: int | None = None,
-) -> TimeLine:
+) -> Any:
     """Time per step of a method under compute time, latency and bandwidth, from the data dependencies of its step function.
 
     Mathematics: the step function is run on values that know what they wait for.  ``grad`` holds a worker's compute stream for
@@ -180,7 +180,10 @@ def timeline(
     Parameters
     ----------
     hyper : the method's hyper-parameters (numbers; those that play no part here, such as gamma, may be left out).
-    compute : seconds of one ``grad`` word, or text such as "50ms"; a list gives one time a worker.
+    compute : seconds of one ``grad`` word, or text such as "50ms"; a list gives one time a worker.  A distribution such as
+        "lognormal(mean=50ms, sigma=0.3)" (:func:`verify_rates.theory.stragglers.durations`) makes every gradient of each of the n workers
+        take a time of its own: the answer is then a :class:`verify_rates.theory.stragglers.Stragglers`, a mean over simulated runs of
+        ``steps`` steps with its interval, and no formula.
     latency : seconds from the end of a transfer to its arrival.
     bandwidth : bit/s, or text such as "1Gbit/s".
     size : bytes of one uncompressed vector (float32), or text such as "400MB".
@@ -205,21 +208,13 @@ def timeline(
     >>> round(t.seconds_per_step, 6), t.limit, str(t.formula)
     (0.060667, 'feedback loop', 'Max(T_comp, T_tx, T_comp/3 + T_tx/3 + lat/3)')
     """
-    method, h, words, neighbours, costs, inputs = asked(
-        method,
-        hyper,
-        compute=compute,
-        latency=latency,
-        bandwidth=bandwidth,
-        size=size,
-        compressor=compressor,
-        bytes_share=bytes_share,
-        encode=encode,
-        topology=topology,
-        n=n,
-        link=link,
-        collective=collective,
-    )
+    from verify_rates.theory.stragglers import stragglers, varies
+
+    given = {"latency": latency, "bandwidth": bandwidth, "size": size, "compressor": compressor, "bytes_share": bytes_share}
+    given |= {"encode": encode, "topology": topology, "n": n, "link": link, "collective": collective}
+    if varies(compute):
+        return stragglers(method, hyper, compute=compute, **given, **({} if steps is None else {"steps": steps}))
+    method, h, words, neighbours, costs, inputs = asked(method, hyper, compute=compute, **given)
     check_kinds(method, h)
     tasks = periodic_tasks(method, h, neighbours, costs.encode > 0)
     _check_exchange(costs, tasks)
@@ -473,8 +468,8 @@ def _costs(compute, latency, bandwidth, size, compressor, bytes_share, encode, l
     if link not in LINKS:
         raise nearest(str(link), LINKS, "link rule")
     dense = 8 * size_bytes(size, "size", exact)
-    message, values = _message_bits(compressor, bytes_share, dense)
-    message = Fraction(message) if exact else float(message)
+    bits, values = _message_bits(compressor, bytes_share, dense)
+    message: Any = Fraction(bits) if exact else float(bits)
     lat, bw = seconds(latency, "latency", exact), bits_per_second(bandwidth, "bandwidth", exact)
     enc = seconds(encode, "encode", exact)
     inputs = {"compute": list(compute), "encode": enc, "latency": lat, "bandwidth": bw, "size": dense / 8, "bytes_sent": message / 8}

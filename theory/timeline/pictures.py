@@ -30,7 +30,7 @@ def transfers_figure(found: CollectiveTime, path: str | Path | None = None) -> A
         axes = figure.subplots()
         for i, e in enumerate(found.events):
             at, marked = rows[e.source, e.target], i in found.path
-            edge = {"edgecolor": "black", "linewidth": 1.2} if marked else {"edgecolor": "white", "linewidth": 0.5}
+            edge: dict[str, Any] = {"edgecolor": "black", "linewidth": 1.2} if marked else {"edgecolor": "white", "linewidth": 0.5}
             axes.broken_barh([(e.start, e.end - e.start)], (at - 0.4, 0.8), facecolors=MARKED if marked else PLAIN, **edge)
             if e.arrives > e.end:
                 axes.plot([e.end, e.arrives], [at, at], color="black" if marked else PLAIN, linewidth=1)
