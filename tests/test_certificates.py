@@ -9,6 +9,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import pytest
+import test_known_rates as known
 from shipped import shipped
 
 from verify_rates.proofs_check import checker
@@ -147,11 +148,40 @@ def test_an_own_lyapunov_function_in_fractions():
 @pytest.mark.parametrize(("mu", "N"), [(F(9, 10), 6), (F(99, 100), 3), (F(999, 1000), 1)])
 def test_mu_near_L_over_many_steps(mu, N, n):
     """Down to falls by 1e-12, the accuracy of the solver in units of the start; the measure falls by (1 - mu)^2 a step."""
-    for measure, unit in (("distance", 1), ("function_gap", F(1, 2))):
-        made = certify("gd", {"gamma": 1}, steps=N, mu=mu, n=n, measure=measure, bound=unit * (1 - mu) ** (2 * N))
-        assert confirm(made)
-        with pytest.raises(Refused, match="certify_chain" if N > 1 else ""):
-            certify("gd", {"gamma": 1}, steps=N, mu=mu, n=n, measure=measure, bound=unit * (1 - mu) ** (2 * N) * (1 - SHARP), inflate=0)
+    problem = {"steps": N, "mu": mu, "n": n, "measure": "distance"}
+    assert confirm(certify("gd", {"gamma": 1}, bound=(1 - mu) ** (2 * N), **problem))
+    with pytest.raises(Refused, match="certify_chain" if N > 1 else "."):
+        certify("gd", {"gamma": 1}, bound=(1 - mu) ** (2 * N) * (1 - 10 * SHARP), inflate=0, **problem)
+
+
+SMOOTH_CONVEX = [(i, r) for i, r in known.ROWS if r["class"] == "L-smooth convex" and r["N"].isdigit() and int(r["N"]) <= 5]
+
+
+@pytest.mark.parametrize("row", [r for _, r in SMOOTH_CONVEX], ids=[f"line{i}" for i, _ in SMOOTH_CONVEX])
+def test_all_rows_of_smooth_convex_type(row, monkeypatch):
+    """Of every row with at most five steps the exact value is certified within 1e-6; tight rows at what the table says."""
+    asked = []
+
+    def record(method, hyper, **problem):
+        asked.append((method, hyper, problem))
+        return worst_case(method, hyper, **problem)
+
+    monkeypatch.setattr(known, "worst_case", record)
+    found = known.asked(row)(known.parameters(row), int(row["N"]))
+    ((method, hyper, problem),) = asked
+    if "line" in row["method"] or "greedy" in row["method"]:
+        with pytest.raises(Unsupported, match="search"):  # where a search ends is no combination with fractions known beforehand
+            certify(method, hyper, **problem)
+        return
+    exact = known.formula(row, known.parameters(row)) if row["tight"].startswith("yes") else found.upper
+    assert found.lower <= exact * (1 + known.ROUNDING) and exact <= found.upper * (1 + known.ROUNDING)
+    made = certify(method, hyper, bound=exact, inflate=F(9, 10**7), **problem)
+    functions = {k: problem[k] for k in ("measure", "initial") if callable(problem.get(k))}
+    assert confirm(made, method, **functions) and F(exact) < F(made["rate"]) <= F(exact) * (1 + F(known.RTOL))
+
+
+def test_the_table_has_such_rows():
+    assert len(SMOOTH_CONVEX) >= 6
 
 
 def test_gd_with_twenty_steps_at_a_sharp_inflation():
