@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import csv
+import json
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 import sympy
 
-from verify_rates.solvers.method import Method
+from verify_rates.solvers.method import Method, UsageError
 from verify_rates.solvers.words import (
     PerWorker,
     Shared,
@@ -30,6 +32,7 @@ from verify_rates.solvers.words import (
     sqnorm,
 )
 from verify_rates.theory.contraction import contraction
+from verify_rates.theory.worst_case.instance import Instance
 from verify_rates.theory.worst_case.solve import Fall, worst_case
 
 TABLE = Path(__file__).parents[2] / "shared" / "known_rates.csv"
@@ -633,10 +636,30 @@ def test_the_words_can_say_all_rows():
     assert len(ROWS) == 55 and all(asked(row) for _, row in ROWS)
 
 
-@pytest.mark.parametrize("row", [r for _, r in ROWS if asked(r)], ids=[f"line{i}" for i, r in ROWS if asked(r)])
-def test_known_rate(row):
+REPLAYED = 1e-6  # of the lower end; a replay checks every assumption to REPLAY_RTOL on the way
+
+
+def _recorded(row, monkeypatch):
+    """The worst case of a row with the method that was asked about."""
+    seen = []
+    monkeypatch.setitem(globals(), "worst_case", lambda method, *a, **k: seen.append(method) or worst_case_of(method, *a, **k))
     values = parameters(row)
-    found, truth = asked(row)(values, values["N"]), formula(row, values)
+    return asked(row)(values, values["N"]), seen[0] if seen else None
+
+
+def assert_replays(found, method):
+    """The method's own step function reaches the lower end on the recorded functions, proximal steps, searches and compressed vectors."""
+    again = Instance.from_dict(json.loads(found.instance.to_json()))
+    shown = replace(again, measure=found.instance.measure, initial=found.instance.initial)
+    assert abs(shown.replay(method) - found.lower) <= REPLAYED * abs(found.lower)
+
+
+@pytest.mark.parametrize("row", [r for _, r in ROWS if asked(r)], ids=[f"line{i}" for i, r in ROWS if asked(r)])
+def test_known_rate(row, monkeypatch):
+    (found, method), truth = _recorded(row, monkeypatch), formula(row, parameters(row))
+    assert getattr(found, "instance", None) or not getattr(found, "exact", False) or "quadratic" in row["class"]
+    if getattr(found, "instance", None):
+        assert_replays(found, method)
     assert (found.status == "solved" and found.rigorous) or not getattr(found, "exact", True), str(found)
     if not getattr(found, "exact", True):  # the bound comes from the same necessary inequalities, or the lower end is not verified
         assert abs(found.upper - truth) <= RTOL * truth and found.lower == -math.inf
@@ -650,6 +673,57 @@ def test_known_rate(row):
         return
     assert found.upper >= truth - ROUNDING * abs(truth) and found.lower <= truth + ROUNDING * abs(truth), f"{found} against {truth!r}"
     assert found.upper - truth <= RTOL * abs(truth) and truth - found.lower <= RTOL * abs(truth), f"{found} against {truth!r}"
+
+
+# --- the worst cases of the table as data ------------------------------------------------------------------------------
+
+
+def _spoil(name):
+    def change(data):
+        if name == "point of the other function":
+            data["others"]["h"][-1]["g"][0] = [1.3 * v for v in data["others"]["h"][-1]["g"][0]]
+        elif name == "value of the other function":
+            data["others"]["h"][-1]["f"] += 0.3
+        elif name == "where a step leads":
+            data["found"][-1][1][0] = [1.01 * v for v in data["found"][-1][1][0]]
+        elif name == "class":
+            data["statement"]["functions"]["f"]["mu"] *= 1.1
+        else:
+            data["statement"]["functions"]["objective"] = ["f"]
+
+    return change
+
+
+@pytest.mark.parametrize("name", ["point of the other function", "value of the other function", "where a step leads", "class", "objective"])
+def test_a_spoiled_record_of_two_functions_does_not_replay(name):
+    method = _made(_proximal_gradient, One, Step)
+    functions = {"f": ("smooth_strongly_convex", 1.0, 0.1), "h": "convex"}
+    found = worst_case(method, {"gamma": 0.7}, steps=2, functions=functions, n=1)
+    data = json.loads(found.instance.to_json())
+    assert abs(Instance.from_dict(data).replay(method) - found.lower) <= REPLAYED * found.lower
+    _spoil(name)(data)
+    with pytest.raises(UsageError):
+        Instance.from_dict(data).replay(method)
+
+
+def test_a_spoiled_search_does_not_replay():
+    found = _exact_line_search({"mu": 0.1, "L": 1.0}, 1)
+    method = _made(_line_search, One, Nothing)
+    assert abs(found.instance.replay(method) - found.lower) <= REPLAYED * found.lower
+    data = found.instance.to_dict()
+    spoiled = Instance.from_dict(data | {"found": [[start, [[0.9 * v for v in end[0]], end[1]]] for start, end in data["found"]]})
+    with pytest.raises(UsageError):
+        spoiled.replay(method)
+
+
+def test_functions_of_an_instance_by_name():
+    method = _made(_proximal_gradient, One, Step)
+    functions = {"f": ("smooth_strongly_convex", 1.0, 0.1), "h": "convex"}
+    instance = worst_case(method, {"gamma": 0.7}, steps=1, functions=functions, n=1).instance
+    h = instance.function(of="h")
+    assert math.inf == h.L and all(abs(h(x) - f) <= REPLAYED for x, f in zip(h.x, h.f, strict=True))
+    with pytest.raises(UsageError, match="unknown function"):
+        instance.function(of="k")
 
 
 # --- no end on the wrong side, whatever the units and the solver -------------------------------------------------------
@@ -750,7 +824,7 @@ def test_an_end_without_searches_is_one_sided(monkeypatch):
     from verify_rates.theory.worst_case import solve
 
     honest = solve._searched
-    monkeypatch.setattr(solve, "_searched", lambda *a: (honest(*a)[0] / 2, True))
+    monkeypatch.setattr(solve, "_searched", lambda *a: ((honest(*a)[0][0] / 2, True), honest(*a)[1]))
     found = _exact_line_search({"mu": 0.1, "L": 1.0}, 1)
     assert not found.exact and found.lower < found.upper / 1.5 and "orthogonal" in found.why
 
@@ -864,7 +938,6 @@ def test_contraction_of_an_operator():
     ],
 )
 def test_bad_classes(given, words):
-    from verify_rates.solvers.method import UsageError
     from verify_rates.solvers.words import Unsupported
 
     with pytest.raises((UsageError, Unsupported), match=words):
@@ -872,7 +945,6 @@ def test_bad_classes(given, words):
 
 
 def test_proximal_steps_are_refused_where_they_are_not_read():
-    from verify_rates.solvers.method import UsageError
     from verify_rates.solvers.words import Unsupported
 
     point = _made(_proximal_point, Two, Step, ("x", "y"))
@@ -896,7 +968,6 @@ REFUSED = [
 
 @pytest.mark.parametrize(("given", "words"), REFUSED)
 def test_bad_functions(given, words):
-    from verify_rates.solvers.method import UsageError
     from verify_rates.solvers.words import Unsupported
 
     with pytest.raises((UsageError, Unsupported), match=words):
@@ -906,7 +977,6 @@ def test_bad_functions(given, words):
 def test_words_of_worst_cases_are_refused_elsewhere():
     from verify_rates.problems import get_problem
     from verify_rates.solvers.engine.run import simulate
-    from verify_rates.solvers.method import UsageError
     from verify_rates.solvers.words import Unsupported
 
     for step in (_proximal_gradient, _line_search, _frank_wolfe):

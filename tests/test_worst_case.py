@@ -19,7 +19,8 @@ from verify_rates.solvers.method import Method, UsageError, get_method
 from verify_rates.solvers.words import Kind, Shared, Unsupported, World, chance, compress, grad, mean, sign
 from verify_rates.theory.worst_case.algebra import Vec, exact
 from verify_rates.theory.worst_case.assemble import Conic
-from verify_rates.theory.worst_case.instance import Instance, simplex
+from verify_rates.theory.worst_case.instance import Instance
+from verify_rates.theory.worst_case.replay import simplex
 from verify_rates.theory.worst_case.solve import worst_case
 from verify_rates.theory.worst_case.world import PepWorld, run
 

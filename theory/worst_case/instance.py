@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,19 +9,16 @@ from typing import Any
 import numpy as np
 
 from verify_rates.solvers.measures import get_measure
-from verify_rates.solvers.method import Method, UsageError, get_method
-from verify_rates.solvers.words import Kind, World
-from verify_rates.theory.worst_case.classes import get_class
+from verify_rates.solvers.method import Method, UsageError, get_method, nearest
+from verify_rates.solvers.words import Kind
 from verify_rates.theory.worst_case.interpolant import Interpolant, interpolant
+from verify_rates.theory.worst_case.replay import ReplayWorld, functions_of
 from verify_rates.theory.worst_case.world import branches, taken
 
-# The recorded vectors are products of an eigenvector matrix of order K and coordinates: a replayed point, a gradient inequality
-# or a compressor's inequality may be off by some K roundings of 1.1e-16 relative to the largest number in play, squares included.
-REPLAY_RTOL = 1e-10
 # Eigenvalues of a Gram matrix below this share of its largest are the rounding of zero: some ten roundings.
 NEGLIGIBLE = 3e-15
 _RECORDED = ("statement", "start", "optimum", "points", "answers", "f_star", "value")
-_CHANCE = ("draws", "random")
+_OPTIONAL = ("draws", "random", "others", "found")
 SHOWN = 8  # workers that a replay spells out unless asked for more
 
 
@@ -45,6 +41,8 @@ class Instance:
     draws : noise of the gradients, in the order of the calls, in two parts.
     random : so many last coordinates of both parts are random: their sign is, independently for every worker, by a fair coin at every
         draw.  Measures are the same for all signs, so that a replay on the recorded ones gives the expectation.
+    others : the points of the functions that all workers share, by name.
+    found : from where to where every implicit step and every search led.
     """
 
     statement: dict[str, Any]
@@ -56,6 +54,8 @@ class Instance:
     value: float
     draws: list[Any] = field(default_factory=list)
     random: int = 0
+    others: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    found: list[list[Any]] = field(default_factory=list)
     measure: Any = field(default=None, repr=False, compare=False)
     initial: Any = field(default=None, repr=False, compare=False)
 
@@ -122,8 +122,8 @@ class Instance:
         if own or any(v.shape != x0.shape or np.any(v != wanted[k]) for k, several in given.items() for v in several):
             raise UsageError("the recorded instance does not start as a run starts: iterates at one point, everything else zero.")
 
-    def function(self, worker: int = 0, n: int | None = None) -> Interpolant:
-        """The function of one worker, to be evaluated anywhere: the largest of its class through the recorded points.
+    def function(self, worker: int = 0, n: int | None = None, of: str = "") -> Interpolant:
+        """The function of one worker, or the one named ``of``, to be evaluated anywhere: the largest of its class through its points.
 
         Errors
         ------
@@ -139,9 +139,13 @@ class Instance:
         count = self.workers(n)
         if not 0 <= worker < count:
             raise UsageError(f"there are {count} workers, 0 to {count - 1}; not {worker}.")
-        points = ReplayWorld(self, count).points
+        told, _ = functions_of(self.statement)
+        of = of or next(iter(told))
+        if of not in told:
+            raise nearest(of, told, "function")
+        points = ReplayWorld(self, count).parts[of]
         x, g = (np.array([p[part][worker] for p in points]) for part in ("x", "g"))
-        return interpolant(self.statement["functions"], self.statement["L"], self.statement["mu"], x, g, np.array([p["f"] for p in points]))
+        return interpolant(*told[of], x, g, np.array([p["f"] for p in points]))
 
     def plot(self, worker: int = 0, n: int | None = None) -> Any:
         """A picture of that function with the recorded points, as a matplotlib figure: a curve if they lie on a line, else level sets in
@@ -152,7 +156,7 @@ class Instance:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data."""
-        return {name: getattr(self, name) for name in _RECORDED + (_CHANCE if self.random else ())}
+        return {name: getattr(self, name) for name in _RECORDED + tuple(name for name in _OPTIONAL if getattr(self, name))}
 
     def to_json(self, **options: Any) -> str:
         """The same as JSON; :meth:`from_dict` reads it back."""
@@ -162,222 +166,17 @@ class Instance:
     def from_dict(data: dict[str, Any]) -> Instance:
         """An instance written by :meth:`to_dict`."""
         try:
-            return Instance(**{k: data[k] for k in _RECORDED}, **{k: data[k] for k in _CHANCE if k in data})
+            return Instance(**{k: data[k] for k in _RECORDED}, **{k: data[k] for k in _OPTIONAL if k in data})
         except (KeyError, TypeError):
             raise UsageError("this is not a worst-case instance written by verify-rates.") from None
 
 
-def simplex(n: int) -> np.ndarray:
-    """n unit vectors in dimension n-1 that sum to zero (n = 2: plus and minus 1)."""
-    if n == 1:
-        return np.zeros((1, 0))
-    values, vectors = np.linalg.eigh(np.eye(n) - 1 / n)
-    return vectors[:, values > 0.5] * np.sqrt(n / (n - 1))
+def record(solved: tuple[Any, ...], statement: dict[str, Any], value: float, **callables: Any) -> Instance:
+    """Vectors from the Gram matrices (eigenvectors, zeros dropped) and everything the method met along them.
 
-
-# Workers whose functions are checked one by one; a regular simplex treats all alike, so more would repeat the same inequalities.
-CHECKED = 3
-
-
-class ReplayWorld(World):
-    """The words on NumPy arrays, with recorded answers."""
-
-    reading = "a replay"
-
-    def __init__(self, instance: Instance, n: int) -> None:
-        self.instance, self.n = instance, n
-        self.corners = simplex(n)
-        self.statement = instance.statement
-        self.script: tuple[bool, ...] = ()
-        self.tosses: list[Any] = []
-        self.sent = self.drawn = 0
-        self.drawing = False
-        self.chosen: list[int] | None = None
-        self.points = [{"x": self.array(p["x"]), "g": self.array(p["g"]), "f": p["f"]} for p in instance.points]
-        self.answers = [{k: self.array(a[k]) for k in ("v", "m")} | {"shared": a.get("shared", False)} for a in instance.answers]
-        self.draws = [self.array(z) for z in instance.draws]
-        self.scale = max([1e-300, *(float(np.abs(p["x"]).max(initial=0)) for p in self.points)])
-
-    def array(self, parts: Any) -> np.ndarray:
-        """Every worker's vector, (n, d), from mean and deviation."""
-        mean, dev = (np.asarray(p, float) for p in parts)
-        return np.hstack([np.tile(mean, (self.n, 1)), np.einsum("q,nu->nqu", dev, self.corners).reshape(self.n, -1)])
-
-    def state(self, parts: Any, kind: Kind) -> Any:
-        """A state field of that kind."""
-        if kind.is_queue:
-            return tuple(self.state(p, kind.item) for p in parts)
-        return self.array(parts)[0] if kind is Kind.SHARED else self.array(parts)
-
-    @property
-    def delta(self) -> float:
-        return self.statement["compressor"]["delta"]
-
-    def _all(self, v: Any) -> np.ndarray:
-        return np.tile(v, (self.n, 1)) if v.ndim == 1 else v
-
-    def _find(self, x: Any) -> dict[str, Any]:
-        x = self._all(x)
-        distances = [float(np.abs(p["x"] - x).max(initial=0)) for p in self.points]
-        k = int(np.argmin(distances))
-        if distances[k] > REPLAY_RTOL * max(self.scale, float(np.abs(x).max(initial=0))):
-            raise UsageError("the method evaluates a gradient where the instance recorded none; it belongs to another method or setting.")
-        return self.points[k]
-
-    @property
-    def random(self) -> np.ndarray:
-        """Which coordinates are random."""
-        c = self.instance.random
-        p, q = (len(part) for part in self.instance.points[0]["x"])
-        within = np.arange(q * self.corners.shape[1]) >= (q - c) * self.corners.shape[1]
-        return np.concatenate([np.arange(p) >= p - c, within])
-
-    def choices(self) -> list[list[int] | None]:
-        """Every set of workers that may take part; None: all do."""
-        b = self.statement.get("sampled")
-        return [None] if b is None else [list(c) for c in itertools.combinations(range(self.n), b)]
-
-    def grad(self, x):
-        g = self._find(x)["g"]
-        if not (self.drawing and self.draws):
-            return g
-        self.drawn += 1
-        return g + self.draws[self.drawn - 1]
-
-    def gap(self, x):
-        rest = np.where(self.random, x, 0.0)
-        return self._find(x - rest)["f"] - self.instance.f_star + self.statement["L"] / 2 * float(rest @ rest)
-
-    def prox(self, v, gamma):
-        rows = self._all(v)
-        off = [float(np.abs(p["x"] + float(gamma) * p["g"] - rows).max(initial=0)) for p in self.points]
-        x = self.points[int(np.argmin(off))]["x"]
-        if min(off) > REPLAY_RTOL * max(self.scale, float(np.abs(rows).max(initial=0))):
-            raise UsageError("the method takes a proximal step that the instance did not record; it belongs to another method or setting.")
-        return x[0] if v.ndim == 1 else x
-
-    def mean(self, v):
-        return v[self.chosen].mean(axis=0) if self.drawing and self.chosen is not None else v.mean(axis=0)
-
-    def spread(self, v):
-        return self._all(v)
-
-    def compress(self, v):
-        rows = self._all(v)
-        if self.sent < len(self.answers):
-            recorded = self.answers[self.sent]
-            if np.abs(recorded["v"] - rows).max(initial=0) <= REPLAY_RTOL * self._message_scale:
-                self.sent += 1
-                return recorded["m"][0] if v.ndim == 1 else recorded["m"]
-        compressor = self.statement["compressor"] or {}
-        if compressor.get("delta") == 1 or 0 in (compressor.get("Delta2"), compressor.get("omega")) or not rows.any():
-            return v
-        raise UsageError("the method compresses a vector that the instance did not record; it belongs to another method or setting.")
-
-    @property
-    def _message_scale(self) -> float:
-        return max(float(np.abs(a["v"]).max(initial=0)) for a in self.answers)
-
-    def gossip(self, v):
-        mixing = self.statement["mixing"]
-        if mixing is None or mixing[0] != mixing[1]:
-            return self.refuse("gossip", "a spectrum alone gives no matrix to replay")
-        m = v.mean(axis=0)
-        return m + mixing[0] * (v - m)
-
-    def delay(self, q, v):
-        return (q, v) if not q else ((*q[1:], v), q[0])
-
-    def chance(self, p):
-        if p in (0, 1):
-            return p == 1
-        k = len(self.tosses)
-        outcome = self.script[k] if k < len(self.script) else True
-        self.tosses.append((p if outcome else 1 - p, outcome))
-        return outcome
-
-    def optimum(self):
-        return self.array(self.instance.optimum)[0]
-
-    def sqnorm(self, v):
-        return float(np.mean(np.sum(self._all(v) ** 2, axis=1)))
-
-    def consensus(self, x):
-        return x if x.ndim == 1 else x.mean(axis=0)
-
-    # --- checks of the record ----------------------------------------------------------------------------------------
-
-    def verify(self) -> None:
-        """Inequalities of every worker's function, of the minimiser and of the compressor; UsageError on a violation."""
-        if self.statement["mu"] < self.statement["L"] and len(self.points) > 1:
-            for worker in range(min(self.n, CHECKED)):
-                self._verify_functions(worker)
-        if self.instance.optimum is not None:
-            self._verify_minimiser(self._find(self.optimum())["g"])
-        for answer in self.answers:
-            self._verify_answer(**answer)
-        for z in self.draws:
-            self._verify_draw(z, self.statement["sigma2"], False)
-
-    def _verify_functions(self, worker: int) -> None:
-        functions, L, kappa = get_class(self.statement["functions"]), self.statement["L"], self.statement["mu"] / self.statement["L"]
-        f = np.array([p["f"] for p in self.points]) / L
-        x = np.array([(p["x"] - self.points[0]["x"])[worker] for p in self.points])
-        g = np.array([p["g"][worker] for p in self.points]) / L
-        size = max(np.abs(f).max(), np.sum(x**2, axis=1).max(), np.sum(g**2, axis=1).max(), 1e-300)
-        for i in range(len(f)):
-            rules = [functions.pairs] + ([functions.at_minimiser] if functions.at_minimiser and i == 0 else [])
-            for values, products in (inequality for rule in rules for inequality in rule(x, g, i, kappa)):
-                excess = values * (f - f[i]) + sum(np.sum(u * v, axis=1) for u, v in products)
-                if excess.max() > REPLAY_RTOL * size / (1 - kappa):
-                    raise UsageError("the recorded instance violates an interpolation inequality of its class.")
-        if functions.lipschitz and np.sum(g**2, axis=1).max() > 1 + REPLAY_RTOL:
-            raise UsageError("the recorded instance violates the bound on the gradients of its class.")
-
-    def _verify_minimiser(self, g: np.ndarray) -> None:
-        zeta2, size = self.statement["zeta2_star"], max(self.sqnorm(p["g"]) for p in self.points)
-        if self.sqnorm(g.mean(axis=0)) > REPLAY_RTOL**2 * size or (zeta2 is not None and self.sqnorm(g) > zeta2 + REPLAY_RTOL * size):
-            raise UsageError("the recorded instance violates the conditions on the gradients at its minimiser.")
-
-    def _verify_draw(self, z: np.ndarray, limit: float, shared: bool) -> None:
-        """Random coordinates alone, of the stated variance, independent over the workers."""
-        size, n = self.sqnorm(z), 1 if shared else self.statement["n"]
-        settled, together = float(np.abs(z[:, ~self.random]).max(initial=0)) ** 2, self.sqnorm(z.mean(axis=0))
-        off = max(settled, size - limit, abs(together - size / n))
-        if off > REPLAY_RTOL * max(size, limit):
-            raise UsageError("the recorded instance violates the variance or the independence of what is random.")
-
-    def _verify_answer(self, v: np.ndarray, m: np.ndarray, shared: bool) -> None:
-        lost, size = self.sqnorm(m - v), self.sqnorm(v)
-        compressor = self.statement["compressor"]
-        limits = [(1 - compressor["delta"]) * size] if "delta" in compressor else []
-        limits += [compressor["Delta2"]] if "Delta2" in compressor else []
-        if "omega" in compressor:
-            limits.append(compressor["omega"] * size)
-            self._verify_draw(m - v, min(limits), shared)
-        if lost > min(limits) + REPLAY_RTOL * max(size, min(limits)):
-            raise UsageError("the recorded instance violates the compressor's inequality.")
-
-    def check_initial(self, initial: Any, states: list[Any], hyper: Any) -> None:
-        """The initial conditions; UsageError on a violation."""
-        from verify_rates.theory.worst_case.solve import initial_values
-
-        for value, limit in initial_values(initial, self.statement["initial_value"], states, self, hyper):
-            if value > limit * (1 + REPLAY_RTOL):
-                raise UsageError("the recorded instance violates its initial condition.")
-
-
-def record(
-    world: Any,
-    conic: Any,
-    builder: Any,
-    z: np.ndarray,
-    start: Any,
-    statement: dict[str, Any],
-    value: float,
-    **callables: Any,
-) -> Instance:
-    """Vectors from the Gram matrices (eigenvectors, exact zeros dropped) and everything the method met along them."""
+    ``solved`` holds the world, the problem in arrays, its builder, the primal point and the first state.
+    """
+    world, conic, builder, z, start = solved
     from verify_rates.theory.worst_case.bounds import grams
 
     R = np.sqrt(conic.radius2)
@@ -403,16 +202,21 @@ def record(
     def number(form: Any) -> float:
         return float(builder.form(form) @ np.concatenate([z[: sum(conic.sizes)] * conic.radius2, scalars])) + float(form.const)
 
+    def points(part: Any) -> list[dict[str, Any]]:
+        return [{"x": parts(p.x), "g": parts(p.g), "f": number(p.f)} for p in part.points]
+
     f_star = world.f_star
     return Instance(
         statement=statement,
         start={k: parts(v) for k, v in zip(start._fields, start, strict=True)},
         optimum=parts(world.minimiser) if world.centred else None,
-        points=[{"x": parts(p.x), "g": parts(p.g), "f": number(p.f)} for p in world.points],
+        points=points(world.own),
         answers=[{"v": parts(a.v), "m": parts(a.m)} | ({"shared": True} if chance.any() and a.v.shared else {}) for a in world.answers],
         f_star=number(f_star),
         value=value,
         draws=[parts(v) for v in world.draws],
         random=random.shape[1],
+        others={name: points(part) for name, part in world.parts.items() if part is not world.own},
+        found=[[parts(v) for v in pair] for pair in world.found],
         **callables,
     )

@@ -156,8 +156,9 @@ def worst_case(
         return _without_value(raw, common, time.perf_counter() - began)
     high, reached = (conic.offset + conic.unit * end.value for end in (top, low))
     verified = top.verified and (low.verified or bool(world.relaxed))
+    recorded: Any = world, conic, builder, found.z, first
     if world.searches:
-        reached, ok = _searched(world, builder, found, asked, solver)
+        (reached, ok), recorded = _searched(world, builder, found, asked, solver)
         met = ok and high - reached <= WIDE * abs(high)
         common |= {"exact": met, "why": f"{_reason(setting, world)}; {SEARCHED}" if met else world.relaxed}
         verified, world.relaxed = top.verified and ok, "" if ok else world.relaxed
@@ -165,9 +166,9 @@ def worst_case(
         failed = dataclasses.replace(raw, status="failed", message=f"{raw.message}, but its ends contradict each other")
         return _without_value(failed, common, time.perf_counter() - began)
     instance = None
-    if not world.relaxed and world.plain and not (world.linear or any(n.startswith("initial") for n, _ in world.equalities)):
+    if not (world.relaxed or world.linear or setting.apart):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
-        instance = record(world, conic, builder, found.z, first, statement, reached, **callables)
+        instance = record(recorded, statement, reached, **callables)
     duals = found.lam / conic.scales * conic.unit / conic.radius2
     return WorstCase(
         lower=-math.inf if world.relaxed else reached,
@@ -239,8 +240,9 @@ def _with_slopes(setting: Setting, slopes: dict[str, Fraction]) -> Setting:
 SEARCHED = "the searches' own coefficients reach the bound that their orthogonality gives"
 
 
-def _searched(world: PepWorld, builder: Any, found: Solved, asked: tuple[Any, ...], solver: str) -> tuple[float, bool]:
-    """A value that is reached, where every search makes the move of the relaxed instance that lies along its directions."""
+def _searched(world: PepWorld, builder: Any, found: Solved, asked: tuple[Any, ...], solver: str) -> tuple[tuple[float, bool], Any]:
+    """A value that is reached and whether it is verified, where every search makes the move of the relaxed instance that lies along its
+    directions; and what to record of it."""
     G, coefficients = grams(found.conic, found.z)[0], []
     for move, directions in world.searches:
         U = builder.coordinates([move, *directions])[0]
@@ -249,10 +251,11 @@ def _searched(world: PepWorld, builder: Any, found: Solved, asked: tuple[Any, ..
         shares = np.linalg.lstsq(products[1:, 1:] / np.outer(lengths, lengths), products[1:, 0] / lengths, rcond=SINGULAR)[0] / lengths
         coefficients.append(tuple(exact(float(c)) for c in shares))
     found_moves: tuple[Any, ...] = (*asked, tuple(coefficients))
-    made, _, aim = _collected(*found_moves)
+    made, first, aim = _collected(*found_moves)
     conic, builder = assemble(made, aim)
     again = refined(conic, interior_point(made, conic, builder), solver)
-    return conic.offset + conic.unit * again.low.value, again.raw.ok and again.low.verified
+    value = conic.offset + conic.unit * again.low.value, again.raw.ok and again.low.verified
+    return value, (made, conic, builder, again.z, first)
 
 
 def _without_value(raw: Any, common: dict[str, Any], seconds: float) -> WorstCase:

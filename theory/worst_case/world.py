@@ -126,6 +126,7 @@ class PepWorld(World):
     copies: dict[int, tuple[float, Vec | None]] = field(default_factory=dict)  # in a plain run: basis vector k is factor times this (or 1)
     resolvents: list[tuple[Vec, Fraction, Vec]] = field(default_factory=list)  # g with g = g(v - gamma g), gamma, and v - x*
     searches: list[Search] = field(default_factory=list)
+    found: list[tuple[Vec, Vec]] = field(default_factory=list)  # implicit steps and searches, from where to where, in order
     coefficients: tuple[tuple[Fraction, ...], ...] | None = None  # of the directions of every search; None: any move
     weights: dict[int, Fraction] = field(default_factory=dict)  # of random basis vectors: E||mean_i z_i||^2 over mean_i E||z_i||^2
     draws: list[Vec] = field(default_factory=list)  # noise of the gradients, in order
@@ -339,6 +340,7 @@ class PepWorld(World):
             else:
                 part.store(Point(x, h, Form(), h, Form()))
         self._solved[asked] = Vec(x.mean)
+        self.found.append((Vec(v.mean), self._solved[asked]))
         return self._solved[asked]
 
     def line_search(self, x, directions):
@@ -355,6 +357,7 @@ class PepWorld(World):
             orthogonal = flat
         self.searches.append(Search(move, flat))
         found = x + Vec(move.mean)
+        self.found.append((x, found))
         g = self._evaluate(found).g
         self.equalities += [(f"search {k} ({i})", self.inner(g, d)) for i, d in enumerate(orthogonal) if d.mean]
         return found
