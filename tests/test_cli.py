@@ -382,6 +382,16 @@ def test_timeline_and_traffic(files):
     assert "468" in run("traffic", "ef_sgd", "--d", "123", "--n", "10", "--compressor", "topk:12").stdout
 
 
+def test_a_time_line_with_coins():
+    args = ("timeline", "mt_dao_sgdm", "p_x=0.25", "p_1=0", "p_2=0", "--compute", "1s", "--latency", "2s", "--bandwidth", "8bit/s")
+    found = run(*args, "--size", "4B", "--expected")
+    assert "2.5 s per step to be expected (exact" in found.stdout
+    assert json.loads(run(*args, "--size", "4B", "--expected", "--json").stdout)["exact"] is True
+    refused = run(*args, "--size", "4B")
+    assert refused.exit_code == 2 and "--expected" in refused.stderr
+    assert "no events" in run(*args, "--size", "4B", "--expected", "--steps", "3").stderr
+
+
 def test_worst_case_in_text_and_json():
     args = ("worst-case", "gd", "gamma=1/L", "--steps", "2", "--L", "2", "--n", "1")
     assert "exact worst case" in run(*args).stdout

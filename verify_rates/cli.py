@@ -737,7 +737,8 @@ def _print_history(history: Any) -> None:
 @click.option("--workers", "n", type=COUNT, help="How many workers there are, for --collective, --stragglers and gossip.")
 @FROM
 @AS_JSON
-def timeline(method, pairs, compute, plot, page, chrome, spread, files, as_json, **given):
+@click.option("--expected", is_flag=True, help="Of a method that tosses coins: the seconds of a step to be expected, nothing else.")
+def timeline(method, pairs, compute, plot, page, chrome, spread, files, as_json, expected, **given):
     """Time per step of METHOD under latency and bandwidth, and the cycle that sets the pace.
 
     For example: timeline dd_ef_sgd tau=2 --compute 50ms --latency 100ms --bandwidth 1Gbit/s --size 400MB --bytes-share 0.01
@@ -753,6 +754,17 @@ def timeline(method, pairs, compute, plot, page, chrome, spread, files, as_json,
 
     check_format(plot)
     times = list(compute) if len(compute) > 1 else compute[0]
+    if expected:
+        from verify_rates.theory.timeline.coins import expected_time
+
+        if plot or page or chrome or spread or varies(times) or given.pop("steps") is not None:
+            raise UsageError("--expected has no events to show and goes with times that do not vary.")
+        mean = expected_time(method, hyper(pairs), compute=times, **given)
+        if as_json:
+            _print_json(mean._asdict() | {"exact": mean.exact})
+        else:
+            click.echo(f"{method}: {mean}")
+        return
     if varies(times) and (plot or page or chrome or spread):
         raise UsageError("--compute says times that vary already: --stragglers says no more, and there is no one time line to show.")
     found = read(method, hyper(pairs), compute=times, **given)

@@ -84,7 +84,7 @@ class Outcome(NamedTuple):
 def expected_time(method: str | Method, hyper: Any = None, *, seed: int = 0, steps: int = 20_000, **given: Any) -> Expected:
     """Seconds of a step to be expected of a method that tosses coins; further arguments as in :func:`verify_rates.timeline`.
 
-    Guarantee: exact where finitely many states come up (at most 500); else the mean of ``steps`` simulated steps with its interval.
+    Guarantee: exact up to rounding where finitely many states come up (at most 500); else a mean of ``steps`` simulated steps.
 
     Parameters
     ----------

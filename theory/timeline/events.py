@@ -227,7 +227,9 @@ class EventWorld(World):
         if p <= 0 or p >= 1:
             return p >= 1
         if self.coins is None:
-            return self.refuse("chance", "which branch is taken is random, so no period repeats; expected_time says what is to be expected")
+            return self.refuse(
+                "chance", "which branch is taken is random, so no period repeats; expected_time (timeline --expected) says the mean"
+            )
         self.tossed.append(p)
         return len(self.tossed) > len(self.coins) or self.coins[len(self.tossed) - 1]
 
