@@ -30,7 +30,9 @@ from verify_rates.theory.worst_case.algebra import sqnorm as square
 from verify_rates.theory.worst_case.assemble import Assembler, Conic, assemble, products, smat, triangle
 from verify_rates.theory.worst_case.backends import SQRT2, Raw, conic_program, off_diagonal, solve_conic
 from verify_rates.theory.worst_case.bounds import ROUNDING, grams, lower, upper
+from verify_rates.theory.worst_case.grouped import told, with_groups
 from verify_rates.theory.worst_case.interior import interior_point
+from verify_rates.theory.worst_case.noise import world_of
 from verify_rates.theory.worst_case.result import WorstCase
 from verify_rates.theory.worst_case.solve import SHARP, exact_hypers, setting_of, worst_case
 from verify_rates.theory.worst_case.world import PepWorld, Setting, branches, field_units, run
@@ -64,6 +66,7 @@ class Features:
     star: bool  # whether these gradients differ
     deviations: bool
     values: bool  # whether there are function values
+    groups: tuple[int, ...] = ()  # numbers of workers of the groups, where workers differ
 
     def of(self, s: Any, w: Any) -> Iterator[tuple[str, bool, Any]]:
         """Name, whether per worker, and value of every feature of a state, in the words."""
@@ -82,10 +85,24 @@ class Features:
             yield f"grad({name})", True, g - grad(w, optimum(w)) if self.star else g
 
     def parts(self, s: Any, w: Any) -> tuple[dict[str, Any], dict[str, Any]]:
-        """Means and deviations by name."""
+        """Means and deviations by name; of every group, where workers differ."""
         made = list(self.of(s, w))
+        if self.groups:
+            return self._of_groups(made, w)
         means = {name: mean(w, v) if wide else v for name, wide, v in made}
         deviations = {name: v - spread(w, mean(w, v)) for name, wide, v in made if wide and self.deviations}
+        return means, deviations
+
+    def _of_groups(self, made: list[tuple[str, bool, Any]], w: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        if not hasattr(w, "of_groups"):
+            raise Unsupported("a Lyapunov function over groups of workers is read in worst cases with the same groups alone")
+        means: dict[str, Any] = {name: v for name, wide, v in made if not wide}
+        deviations: dict[str, Any] = {}
+        for name, _, v in (item for item in made if item[1]):
+            for j, (mean_j, dev_j) in enumerate(w.of_groups(v)):
+                means[f"{name} of group {j + 1}"] = mean_j
+                if self.groups[j] > 1:
+                    deviations[f"{name} of group {j + 1}"] = dev_j
         return means, deviations
 
     def least(self, s: Any, w: Any) -> Any:
@@ -222,6 +239,7 @@ def contraction(
     d: int | None = None,
     mixing: Any = None,
     zeta2_star: Any = 0.0,
+    groups: Any = None,
 ) -> Contraction:
     """The fastest contraction that a quadratic-plus-function-value Lyapunov function proves, per communication round.
 
@@ -237,6 +255,7 @@ def contraction(
     ----------
     method, hyper, functions, L, mu, n, compressor, d, mixing : as for :func:`worst_case`; hyper-parameters are constant.
     zeta2_star : 0 (the workers share a minimiser) or None (arbitrary minimisers).
+    groups : kinds of workers with their own L, mu and delta, as for :func:`worst_case`; V then weighs every kind by itself.
 
     Errors
     ------
@@ -252,14 +271,17 @@ def contraction(
     began = time.perf_counter()
     method = get_method(method)
     common: dict[str, Any] = {"functions": functions, "L": L, "mu": mu, "n": n, "compressor": compressor, "d": d, "mixing": mixing}
-    common["zeta2_star"] = zeta2_star
+    common |= {"zeta2_star": zeta2_star, "groups": groups}
     values, setting, rounds = _checked(method, hyper, **common)
     posed = _posed(method, values, setting, rounds)
     common |= {"steps": rounds, "start": "free"}
     statement: dict[str, Any] = {"method": method.name, "hyper": {k: float(v) for k, v in values._asdict().items()}, "functions": functions}
     statement |= {"L": float(setting.L), "mu": float(setting.mu), "n": n, "steps per round": rounds}
     statement |= {k: float(v) for k, v in (("delta", setting.delta),) if v is not None}
-    statement |= {"zeta2_star": zeta2_star, "mixing": None if setting.mixing is None else [float(v) for v in setting.mixing]}
+    statement |= told(setting) | {
+        "zeta2_star": zeta2_star,
+        "mixing": None if setting.mixing is None else [float(v) for v in setting.mixing],
+    }
 
     best = NOTHING
     for control in CONTROLS:
@@ -290,10 +312,11 @@ def _ends(posed: Posed, method: Method, hyper: dict[str, Any], setting: Setting,
         why = "the V that was found could not be verified, which mostly means that x* is no fixed point, or that none contracts."
         return _nothing("no contraction", check.message if not check.ok else why, lyapunov=V, check=check)
     low, source = -math.inf if posed.conic.mixed else _lower(posed, found, check.upper), "the best V of its class"
-    if low < check.upper * (1 - AGREE):
+    if low < check.upper * (1 - AGREE) and not setting.groups:
         simple = _on_quadratics(method, hyper, setting)
         low, source = max((low, source), (simple, "no V does better on quadratics, as far as the lower end says"))
     workers = "one worker" if setting.n == 1 else "exchangeable workers, every n >= 2"
+    workers = f"groups of {', '.join(str(g.n) for g in setting.groups)} workers" if setting.groups else workers
     why = f"{workers}; V over {', '.join(posed.names[0])}; {source if math.isfinite(low) else 'no lower end is known'}"
     return replace(_nothing("solved", why, lyapunov=V, check=check), lower=low, upper=check.upper, rigorous=math.isfinite(low))
 
@@ -320,13 +343,14 @@ def _checked(
     d: int | None = None,
     mixing: Any = None,
     zeta2_star: Any = 0.0,
+    groups: Any = None,
 ) -> tuple[Any, Setting, int]:
     """Exact hyper-parameters, the setting, and the steps of a round, as far as they make sense here."""
     values = exact_hypers(method, hyper)
     check_kinds(method, method.hypers(**hyper))
     if isinstance(functions, dict):
         raise Unsupported("contraction with several functions: Lyapunov functions are sought for one class; ask worst_case with a given V")
-    setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star)
+    setting = with_groups(setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star), groups)
     _refuse(method, values, setting)
     return values, setting, max(1, int(method.rounds(values)))
 
@@ -398,21 +422,28 @@ class Posed:
 
 def _posed(method: Method, values: Any, setting: Setting, rounds: int) -> Posed:
     """Run the step function on symbols from a free state, and read features before and after."""
-    units = field_units(method, values, setting, rounds + int(getattr(values, "tau", 0)) + 1)
+    units = field_units(method, values, setting, rounds + int(getattr(values, "tau", 0)) + 1, world_of)
     kinds, evaluated = method.kinds, method.start if setting.width else ()
     star = setting.n != 1 and setting.zeta2_star is None and bool(setting.width)
     features = Features(
-        kinds, method.start, evaluated, _limits(method, values, setting) if star else {}, star, setting.n != 1, setting.functions.values
+        kinds,
+        method.start,
+        evaluated,
+        _limits(method, values, setting) if star else {},
+        star,
+        setting.n != 1,
+        setting.functions.values,
+        tuple(g.n for g in setting.groups),
     )
 
-    alone = PepWorld(setting)
+    alone = world_of(setting)
     s = alone.free_start(method, values, units)
     own = _collect(features, s, alone)
     controlled = features.least(s, alone)
     alone_conic, alone_builder = assemble(alone, own.everything + controlled)
     sizes = tuple(np.array([alone.size(v) for v in part]) for part in own.vectors)
 
-    world = PepWorld(setting)
+    world = world_of(setting)
     s = world.free_start(method, values, units)
     first, watched = _collect(features, s, world), features.least(s, world)
     lasts = [(float(weight), _collect(features, states[-1], world)) for weight, states in branches(method, values, world, s, rounds)]
@@ -438,7 +469,8 @@ def _posed(method: Method, values: Any, setting: Setting, rounds: int) -> Posed:
 
 def _limits(method: Method, values: Any, setting: Setting) -> dict[str, float]:
     """Multiples of the workers' gradients at x* at which a run from x* rests when compression loses nothing (EF21's estimates)."""
-    world = PepWorld(replace(setting, delta=None if setting.delta is None else Fraction(1)))
+    lossless = all(given is None for given in (setting.delta, *(g.delta for g in setting.groups)))
+    world = PepWorld(replace(setting, groups=(), delta=None if lossless else Fraction(1)))
     s = world.start(method, values, world.minimiser)
     before, after = run(method, values, world, s, SETTLED)[-2:]
     (star,) = world.points[0].g.dev

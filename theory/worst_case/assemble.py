@@ -239,7 +239,7 @@ def deviations_idle(world: PepWorld, objective: Form) -> bool:
 
     With points shared by all workers the interpolation conditions hold deviations as ``+||dg||^2`` alone.
     """
-    local = any(p.x.dev for p in world.points) or world.mixed
+    local = any(p.x.dev for part in world.parts.values() for p in part.points) or world.mixed
     harder = all(c >= 0 for _, form in world.constraints for c, v in form.squares if v.dev)
     return not local and harder and all(c <= 0 for c, v in objective.squares if v.dev)
 

@@ -186,6 +186,10 @@ class RandomWorld(PepWorld):
 
 def world_of(setting: Setting, **given: Any) -> PepWorld:
     """The world that a setting needs."""
+    if setting.groups:
+        from verify_rates.theory.worst_case.grouped import GroupWorld
+
+        return GroupWorld(setting, **given)
     if setting.apart:
         return ApartWorld(setting, **given)
     return (RandomWorld if setting.omega is not None or setting.sigma2 or setting.sampled else PepWorld)(setting, **given)

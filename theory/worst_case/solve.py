@@ -19,6 +19,7 @@ from verify_rates.theory.worst_case.algebra import Form, exact
 from verify_rates.theory.worst_case.assemble import assemble
 from verify_rates.theory.worst_case.backends import version
 from verify_rates.theory.worst_case.bounds import SINGULAR, grams
+from verify_rates.theory.worst_case.grouped import told, with_groups
 from verify_rates.theory.worst_case.inputs import CONSTANTS, exact_hypers, kept_apart, setting_of, whole, with_chance
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import best_run, interior_point
@@ -63,6 +64,7 @@ def worst_case(
     sampled: int | None = None,
     apart: bool = False,
     low_rank: bool = False,
+    groups: Sequence[dict[str, Any]] | None = None,
 ) -> WorstCase:
     """The largest value of a measure after ``steps`` steps, over all problems of a class, dimensions, starts and compressors.
 
@@ -106,6 +108,8 @@ def worst_case(
     sampled : so many of the workers take part in the step, drawn without replacement: ``mean`` is the average over these (1: a finite
         sum, of which one function is drawn).
     low_rank : look for an instance in few dimensions (:attr:`Instance.dimension`), which gives up at most 1e-6 of the lower end.
+    groups : kinds of workers, instead of n, L, mu and the compressor: ``[{"n": 3, "L": 1, "mu": 0.1, "delta": 0.5}, {"n": 5, "L": 2}]``,
+        each kind exchangeable; the size depends on the number of kinds alone.
     apart : keep n workers apart, as n functions with their own vectors: the size grows with n, and a topology's own matrix is taken.
 
     Errors
@@ -128,7 +132,7 @@ def worst_case(
     method = get_method(method)
     values = exact_hypers(method, hyper)
     setting = setting_of(functions, L, mu, n, compressor, d, mixing, zeta2_star, objective, random=True)
-    setting = kept_apart(with_chance(setting, method, sigma2, sampled), mixing, apart)
+    setting = with_groups(kept_apart(with_chance(setting, method, sigma2, sampled), mixing, apart), groups)
     steps = whole(steps, "steps", 1)
     for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
         if value not in known:
@@ -166,7 +170,7 @@ def worst_case(
         failed = dataclasses.replace(raw, status="failed", message=f"{raw.message}, but its ends contradict each other")
         return _without_value(failed, common, time.perf_counter() - began)
     instance = None
-    if not (world.relaxed or world.linear or setting.apart):
+    if not (world.relaxed or world.linear or setting.apart or setting.groups):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
         instance = record(recorded, statement, reached, **callables)
     duals = found.lam / conic.scales * conic.unit / conic.radius2
@@ -376,6 +380,7 @@ def _statement(
         "take": take,
         "start": start,
         **chance,
+        **told(setting),
     }
 
 
@@ -404,6 +409,9 @@ def _plain(value: Any) -> Any:
 
 
 def _reason(setting: Setting, world: PepWorld) -> str:
+    if setting.groups:
+        sizes = " and ".join(str(g.n) for g in setting.groups)
+        return f"groups of {sizes} exchangeable workers; conditions necessary and sufficient by {setting.functions.source}"
     if setting.apart:
         return f"n = {setting.n} workers kept apart; conditions necessary and sufficient by {setting.functions.source}"
     if len(world.parts) > 1:

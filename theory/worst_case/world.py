@@ -19,6 +19,15 @@ from verify_rates.theory.worst_case.algebra import Form, Vec, exact, sqnorm
 from verify_rates.theory.worst_case.classes import FunctionClass
 
 
+class Group(NamedTuple):
+    """Exchangeable workers: how many, and their constants."""
+
+    n: int
+    L: Fraction
+    mu: Fraction
+    delta: Fraction | None
+
+
 @dataclass(frozen=True)
 class Setting:
     """What is assumed: the class and its constants, the workers, the compressor's class, the mixing's spectrum."""
@@ -40,6 +49,7 @@ class Setting:
     sampled: int | None = None  # workers whose vectors a mean takes, drawn in every step; None: all
     apart: bool = False  # every worker has its own vectors
     W: tuple[tuple[Fraction, ...], ...] | None = None  # the mixing matrix, where workers are kept apart
+    groups: tuple[Group, ...] = ()  # kinds of workers; none: all are exchangeable
 
     @property
     def minimiser(self) -> bool:
