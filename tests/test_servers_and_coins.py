@@ -140,6 +140,14 @@ def test_steps_that_differ_within_a_round(monkeypatch, P):
         assert "do not repeat" in str(error)
 
 
+def test_whole_numbers_are_constants():
+    """A schedule would be read at its first step alone, and 1 in 4 synchronisations would count as all, or none."""
+    for read in (lambda h: traffic("zero_one_adam", h, d=10, n=4), lambda h: timeline("zero_one_adam", h, **GIVEN)):
+        with pytest.raises(UsageError, match="sync must be a number here"):
+            read({"beta": 0.5, "sync": [1, 0, 0, 0]})
+        assert read({"beta": 0.5, "gamma": lambda t: t / 10}) is not None
+
+
 # --- coins -----------------------------------------------------------------------------------------------------------
 
 MODELS_ALONE = {"p_1": 0.0, "p_2": 0.0}

@@ -12,7 +12,7 @@ import numpy as np
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, get_method
 from verify_rates.solvers.words import Unsupported
-from verify_rates.theory.timeline.events import SOME_STEP, Load, period_steps, periodic_tasks, words_used
+from verify_rates.theory.timeline.events import Load, constants, period_steps, periodic_tasks, words_used
 
 DOWN = (
     "a worker receives the other n - 1 messages of an average, or the dense average where that is smaller (nothing where the server alone "
@@ -101,10 +101,7 @@ def traffic(
     for name, value in (("d", d), ("n", n), ("dtype_bits", dtype_bits)):
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise UsageError(f"{name} must be a whole number of at least 1, not {value!r}.")
-    given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
-    if "gamma" in method.hyper._fields and given.get("gamma", 0) == 0:
-        given["gamma"] = SOME_STEP
-    h = method.hypers(**given)
+    h = constants(method, hyper)
     check_kinds(method, h)
     words = words_used(method, h)
     message, values, made = _message(compressor, d, words, dtype_bits)

@@ -12,10 +12,10 @@ from abc import abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_type_hints
 
 from verify_rates.solvers.kinds import KindWorld, Token
-from verify_rates.solvers.method import Method
+from verify_rates.solvers.method import Method, UsageError, at
 from verify_rates.solvers.words import Kind, World
 
 SOME_STEP = 0.6180339887498949  # stands for a step size that was left out or is 0, at which nothing would be sent
@@ -358,6 +358,20 @@ def _load(atoms: Iterable[Atom]) -> Load:
     atoms = list(atoms)
     masks = {atom.mask for atom in atoms if atom.mask}  # a sum of vectors on one mask is such a vector
     return Load(sum(not (atom.dense or atom.mask) for atom in atoms), any(atom.dense for atom in atoms), len(masks))
+
+
+def constants(method: Method, hyper: Any) -> Any:
+    """Hyper-parameters of a steady state: those that play no part (the step size) may be left out or be schedules.
+
+    Errors: UsageError as of :meth:`Method.hypers`, and for a whole number that is a schedule.
+    """
+    given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
+    h = method.hypers(**({"gamma": SOME_STEP} if "gamma" in method.hyper._fields else {}) | given)
+    for name, kind in get_type_hints(method.hyper).items():
+        if kind is int and not isinstance(getattr(h, name), (int, float)):
+            raise UsageError(f"{name} must be a number here: a steady state needs constants, not a schedule.")
+    now = at(h, 0)
+    return now._replace(gamma=SOME_STEP) if getattr(now, "gamma", 1) == 0 else now
 
 
 class _Step(int):

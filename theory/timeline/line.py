@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from verify_rates.solvers.kinds import check_kinds
-from verify_rates.solvers.method import Method, UsageError, at, get_method, nearest
+from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.timeline import formulas, replay, simulate
 from verify_rates.theory.timeline.collectives import Exchange, exchange
 from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
-from verify_rates.theory.timeline.events import SOME_STEP, Load, Task, period_steps, periodic_tasks, task_names, words_used
+from verify_rates.theory.timeline.events import Load, Task, constants, period_steps, periodic_tasks, task_names, words_used
 from verify_rates.theory.timeline.simulate import Cost, Event
 from verify_rates.theory.units import bits_per_second, seconds, size_bytes
 
@@ -391,7 +391,7 @@ def asked(
     8000.0
     """
     found = get_method(method)
-    h = _constants(found, hyper)
+    h = constants(found, hyper)
     words = words_used(found, h)
     neighbours, compute_times = _workers(compute, topology, n, words, exact)
     costs, inputs = _costs(compute_times, latency, bandwidth, size, compressor, bytes_share, encode, link, exact)
@@ -425,17 +425,6 @@ def _check_exchange(costs: Costs, tasks: Sequence[Task]) -> None:
         raise Unsupported(
             f"the time line of averages of unlike size by {carried.name}: its workers end at unlike moments; use ring or direct"
         )
-
-
-def _constants(method: Method, hyper: Any) -> Any:
-    given = hyper._asdict() if hasattr(hyper, "_asdict") else dict(hyper or {})
-    if "gamma" in method.hyper._fields and given.get("gamma", 0) == 0:
-        given["gamma"] = SOME_STEP
-    h = method.hypers(**given)
-    for name in ("tau", "H"):
-        if not isinstance(getattr(h, name, 0), (int, float)):
-            raise UsageError(f"{name} must be a number for a time line: a steady state needs constants, not a schedule.")
-    return at(h, 0)
 
 
 def _workers(compute: Any, topology: Any, n: int | None, words: Sequence[str], exact: bool) -> tuple[Any, tuple[Any, ...]]:
