@@ -591,7 +591,9 @@ def test_bad_questions(change, message):
 
 def test_further_refusals():
     with pytest.raises(Unsupported, match="max-plus"):
-        timeline("gd", **COSTS, link="fair")
+        round_seconds_by_simulation("gd", **COSTS, link="fair")
+    with pytest.raises(Unsupported, match="plays one of them"):
+        timeline("gd", **COSTS, link="fair", collective="ring", n=4)
     with pytest.raises(UsageError, match="schedule"):
         timeline("local_sgd", {"H": [1, 2]}, **COSTS)
     with pytest.raises(UsageError, match="needs a topology"):

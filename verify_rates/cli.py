@@ -727,7 +727,7 @@ def _print_history(history: Any) -> None:
 @click.option("--bytes-share", type=NUMBER, help="Share of the bytes that is sent, instead of a compressor.")
 @click.option("--encode", default="0s", show_default=True, help="Time of compressing one vector.")
 @click.option("--topology", help="A graph for gossip.")
-@click.option("--link", default="fifo", show_default=True, help="fifo, or blocking: the latency holds the link as well.")
+@click.option("--link", default="fifo", show_default=True, help="fifo; blocking: the latency holds the link as well; fair: simulated.")
 @click.option("--steps", type=COUNT, help="Steps of which the events are shown in the figure and in JSON.")
 @click.option("--plot", metavar="FILE", help="Draw the events (png, pdf or svg).")
 @click.option("--html", "page", metavar="FILE", help="The events as an interactive page.")

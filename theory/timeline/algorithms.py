@@ -315,22 +315,22 @@ def hierarchical(n: int, per_node: int) -> Rounds:
     m = n // per_node
     places = [(a, r) for a in range(m) for r in range(per_node)]
 
-    def within(block: Callable[[int], int], adds: bool) -> list[Move]:
-        at = [(a * per_node, r, block(r) % per_node * m) for a, r in places]
+    def within(shift: int, adds: bool) -> list[Move]:
+        at = [(a * per_node, r, (r + shift) % per_node * m) for a, r in places]
         return [Move(node + r, node + (r + 1) % per_node, b, b + m, adds, LOCAL) for node, r, b in at]
 
-    def between(piece: Callable[[int], int], adds: bool) -> list[Move]:
-        at = [(a, r, (r + 1) % per_node * m + piece(a) % m) for a, r in places]
+    def between(shift: int, adds: bool) -> list[Move]:
+        at = [(a, r, (r + 1) % per_node * m + (a + shift) % m) for a, r in places]
         return [Move(a * per_node + r, (a + 1) % m * per_node + r, p, p + 1, adds) for a, r, p in at]
 
     for step in range(per_node - 1):
-        yield within(lambda r, s=step: r - s, True)
+        yield within(-step, True)
     for step in range(m - 1):
-        yield between(lambda a, s=step: a - s, True)
+        yield between(-step, True)
     for step in range(m - 1):
-        yield between(lambda a, s=step: a + 1 - s, False)
+        yield between(1 - step, False)
     for step in range(per_node - 1):
-        yield within(lambda r, s=step: r + 1 - s, False)
+        yield within(1 - step, False)
 
 
 # --- exchange by matchings --------------------------------------------------------------------------------------------

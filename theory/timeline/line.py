@@ -195,7 +195,8 @@ def timeline(
         transfer of the whole message.  On links that are alike it holds the one link of the averages for as long as the next collective
         has to wait for it, ``hold``, and the last worker has the result at its ``seconds``, ``seconds - hold`` later: for a ring with
         link="fifo" ``hold = 2(n-1)/n*T_tx + (2n-3)*latency``, and the last latency passes beside the next collective.
-    link : "fifo" or "blocking" (the latency holds the link as well).
+    link : "fifo"; "blocking" (the latency holds the link as well); "fair" (transfers under way share the link: an event simulation without
+        cycle or formula, a :class:`verify_rates.theory.timeline.shared.SharedTimeLine`).
     steps : how many steps the events show.
 
     Errors: UsageError for bad input, Unsupported for methods whose branches are random or whose links are shared fairly.
@@ -212,6 +213,11 @@ def timeline(
 
     given = {"latency": latency, "bandwidth": bandwidth, "size": size, "compressor": compressor, "bytes_share": bytes_share}
     given |= {"encode": encode, "topology": topology, "n": n, "link": link, "collective": collective}
+    if link == "fair" and not varies(compute):
+        from verify_rates.theory.timeline.shared import shared_time_line
+
+        del given["link"]
+        return shared_time_line(method, hyper, compute=compute, steps=steps, **given)
     if varies(compute):
         return stragglers(method, hyper, compute=compute, **given, **({} if steps is None else {"steps": steps}))
     method, h, words, neighbours, costs, inputs = asked(method, hyper, compute=compute, **given)
@@ -221,7 +227,7 @@ def timeline(
     graph = EventGraph(tasks, costs)
     found = graph.pace()
     per_round, n_steps = found.ratio, period_steps(method, h)
-    shown = _shown(steps, n_steps, int(getattr(h, "tau", 0)))
+    shown = steps_shown(steps, n_steps, int(getattr(h, "tau", 0)))
     events = replay.run(method, h, shown, costs, neighbours, costs.encode > 0)
     limit, sentence, rounds = graph.words(found)
     names = task_names(tasks)
@@ -490,7 +496,7 @@ def _message_bits(compressor: Any, bytes_share: Any, dense: Any) -> tuple[Any, i
     return bits, None if kept is None else 8 * FLOAT_BYTES * int(kept)
 
 
-def _shown(steps: Any, per_round: int, tau: int) -> int:
+def steps_shown(steps: Any, per_round: int, tau: int) -> int:
     if steps is None:
         return max(per_round * 3, 2 * tau + 4)
     if isinstance(steps, bool) or not isinstance(steps, int) or steps < 1:

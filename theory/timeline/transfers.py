@@ -6,9 +6,10 @@ side of its receiver at the same time, and arrives a latency later.
 
 from __future__ import annotations
 
+import heapq
 import math
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, NamedTuple
@@ -216,7 +217,9 @@ def play_fair(transfers: Sequence[Transfer], tx: Sequence[Any], lat: Sequence[An
 
 
 class _Sharing:
-    def __init__(self, transfers, tx, lat, waits, followers) -> None:
+    def __init__(
+        self, transfers: Sequence[Transfer], tx: Sequence[Any], lat: Sequence[Any], waits: list[int], followers: Mapping[int, Sequence[int]]
+    ) -> None:
         self.transfers, self.tx, self.lat, self.waits, self.followers = transfers, tx, lat, waits, followers
         m = len(transfers)
         self.made = Played([0.0] * m, [0.0] * m, [0.0] * m, [None] * m)
@@ -228,9 +231,8 @@ class _Sharing:
             last[t.source, t.target] = i
 
     def run(self) -> Played:
-        import heapq
-
-        now, left = 0.0, {}
+        now = 0.0
+        left: dict[int, float] = {}
         coming = [(0.0, i) for i, waits in enumerate(self.waits) if not waits]
         while left or coming:
             share = self._shares(left) if left else {}
@@ -250,8 +252,6 @@ class _Sharing:
         return self.made
 
     def _finish(self, i: int, now: float, coming: list[tuple[float, int]]) -> None:
-        import heapq
-
         self.made.end[i], self.made.arrives[i] = now, now + float(self.lat[i])
         freed = [(j, self.made.arrives[i], True) for j in self.followers[i]]
         if i in self.next:
@@ -265,7 +265,8 @@ class _Sharing:
 
     def _shares(self, under_way: Iterable[int]) -> dict[int, float]:
         """Max-min: the tightest side first, all on it get as much as each other."""
-        open_, room, users = set(under_way), defaultdict(lambda: 1.0), defaultdict(set)
+        open_, users = set(under_way), defaultdict[int, set[int]](set)
+        room: dict[int, float] = defaultdict(lambda: 1.0)
         for i in open_:
             for side in self.transfers[i].sides:
                 users[side].add(i)
