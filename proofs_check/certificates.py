@@ -27,6 +27,7 @@ INFLATION = Fraction(1, 10**6)  # an optimal rate has no room for rounding: prov
 BASES = 3  # solves, each seen from the worst case of the one before
 LEAST_SIZE = 1e-3  # of an unknown in new units: its square bounds the margin, which is the smaller one still
 LEAST_WEIGHT = 1e-6  # of a multiplier where those that balance are chosen
+MOST_DIGITS = 4  # of a number of steps: far above what is certified, and traced again in moments
 POSITIONS = (0, 1)  # the numbers of the unknowns x* and x_0 - x* (see trace)
 MARGINS = (1.0, 1e-6)  # units of the margin for the solver, whose own accuracy is relative to 1
 
@@ -95,12 +96,14 @@ def confirm(made: Mapping[str, Any], method: str | Method | None = None, **probl
     >>> confirm(gd_certificate(3)).startswith("function_gap <= 1/14 after 3 steps of the method written in it, called gd,")
     True
     """
-    if made.get("format") == CHAIN:
+    if isinstance(made, dict) and made.get("format") == CHAIN:
         from verify_rates.proofs_check.chains import confirm_chain
 
         return confirm_chain(made, method, **problem)
     sentence = check(made)
     about, setting = made["about"], made["class"]
+    if not (isinstance(about["steps"], str) and about["steps"].isdecimal() and len(about["steps"]) <= MOST_DIGITS):
+        raise Refused(f"steps must be a whole number of at most {MOST_DIGITS} digits")
     try:
         again, _ = trace(
             method or about["method"],
@@ -121,7 +124,7 @@ def confirm(made: Mapping[str, Any], method: str | Method | None = None, **probl
             }
             | problem,
         )
-    except (UsageError, ValueError, TypeError, AttributeError, ZeroDivisionError) as error:
+    except (UsageError, ValueError, TypeError, AttributeError, ArithmeticError, LookupError) as error:
         raise Refused(f"the method it names cannot be traced again: {error}") from None
     for name, value in again.items():
         if made[name] != value:

@@ -112,7 +112,7 @@ def confirm_chain(made: Mapping[str, Any], method: str | Method | None = None, *
         kinds, start = chain.method.kinds, chain.method.start
         chain.features = Features(kinds, start, tuple(given["evaluated"]), limits, given["star"], many, given["values"])
         again, (statements, numbers, _) = chain.common(), chain.statements()
-    except (UsageError, ValueError, TypeError, AttributeError, KeyError, ZeroDivisionError, Unsupported) as error:
+    except (UsageError, ValueError, TypeError, AttributeError, ArithmeticError, LookupError, Unsupported) as error:
         raise Refused(f"the method it names cannot be traced again: {error}") from None
     for name, value in (again | {"statements": statements}).items():
         if made[name] != value:

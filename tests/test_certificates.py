@@ -451,3 +451,19 @@ def test_the_checker_stands_alone(tmp_path):
     assert run(good, "rate=1/23")[0] == 1 and run(good, "rate")[0] == 1
     assert run(bad)[0] == 1 and run(bad)[1].startswith("refused: ")
     assert run(tmp_path / "none.json")[0] == 1 and run()[0] == 1 and run(tmp_path)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("steps", "9" * 30), ("steps", "2.0"), ("initial_value", float("inf")), ("hyper", {"gamma": []})]
+)
+def test_a_statement_that_cannot_be_traced_again_is_refused_at_once(field, value):
+    made = gd_certificate(2)
+    made = {**made, "about": {**made["about"], field: value}}
+    with pytest.raises(Refused):
+        confirm({**made, "sha256": seal(made)})
+
+
+@pytest.mark.parametrize("made", [[], [1, 2], "text", None, 3])
+def test_json_that_is_no_certificate_is_refused(made):
+    with pytest.raises(Refused):
+        confirm(made)
