@@ -858,6 +858,9 @@ CONTRACTIONS = [  # class, L, mu, gamma, ||x1 - x*||^2 of x - gamma g (L = 1 or 
     ("linear_operator", 2.0, 0.0, 0.5, 4.0),
     ("cocoercive", 1.0, 0.0, 0.5, 1.0),
     ("quadratic", 1.0, 0.1, 1.5, 0.85**2),
+    ("symmetric_operator", 2.0, 0.0, 0.5, 4.0),  # (1 + gamma L)^2
+    ("cocoercive_monotone", 1.0, 0.5, 0.5, 1 - 2 * 0.5 * 0.5 + 0.25 * 0.5),  # 1 - 2 gamma mu + gamma^2 L mu below 2/L
+    ("cocoercive_monotone", 1.0, 0.5, 2.5, 1.5**2),  # (gamma L - 1)^2 above
 ]
 
 
@@ -866,7 +869,7 @@ def test_operators(name, L, mu, gamma, truth):
     found = worst_case(_made(_damped, One, Step), {"gamma": gamma}, steps=1, functions=name, L=L, mu=mu, n=1, measure="distance")
     assert found.rigorous and abs(found.upper - truth) <= RTOL * truth, str(found)
     assert not found.exact or abs(found.lower - truth) <= RTOL * truth, str(found)
-    assert found.exact is (name != "lipschitz_monotone")
+    assert found.exact is (name not in ("lipschitz_monotone", "cocoercive_monotone"))
 
 
 def test_skew_operators_over_two_steps():
@@ -874,6 +877,31 @@ def test_skew_operators_over_two_steps():
     for name, truth in (("skew_operator", 1.25**2), ("linear_operator", 1.5**4)):
         found = worst_case(_made(_damped, One, Step), {"gamma": 0.5}, steps=2, functions=name, n=1, measure="distance")
         assert found.rigorous and abs(found.upper - truth) <= RTOL * truth and truth - found.lower <= RTOL * truth, str(found)
+
+
+@pytest.mark.parametrize("gamma", [1.5, 1.9, 2.5])
+def test_a_proximal_step_on_a_negatively_comonotone_operator(gamma):
+    """With ``<dg, dx> >= -rho ||dg||^2`` two points part by ``rho/(gamma - rho)`` below 2 rho, and never above (rho = 1/L)."""
+
+    def pair(s, w, h, t):
+        return Two(x=prox(w, s.x, h.gamma), y=prox(w, s.y, h.gamma))
+
+    given = {"functions": "negatively_comonotone", "n": 1, "measure": "pair_distance", "initial": "pair_distance", "start": "free"}
+    method, L = _made(pair, Two, Step, ("x", "y")), 4.0
+    found = worst_case(method, {"gamma": gamma / L}, steps=1, L=L, **given)
+    truth = max(1.0, (1 / (gamma - 1)) ** 2)
+    assert found.rigorous and found.exact and abs(found.upper - truth) <= RTOL * truth and truth - found.lower <= RTOL * truth, str(found)
+    assert_replays(found, method)
+    assert worst_case(method, {"gamma": 0.9 / L}, steps=1, L=L, **given).status == "unbounded", "the step is below rho"
+
+
+def test_quasi_strong_convexity():
+    """``1 - mu/L`` at the step 1/L follows from the class's definition; the worst case of strongly convex functions is below."""
+    given = {"steps": 1, "mu": 0.2, "n": 1, "measure": "distance"}
+    strong = worst_case("gd", {"gamma": 1.0}, **given)
+    quasi = worst_case("gd", {"gamma": 1.0}, functions="smooth_quasi_strongly_convex", **given)
+    assert quasi.rigorous and not quasi.exact and quasi.lower == -math.inf
+    assert strong.upper < quasi.upper and abs(quasi.upper - (1 - 0.2)) <= RTOL
 
 
 def test_a_proximal_step_on_a_weakly_convex_function():

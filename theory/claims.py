@@ -34,6 +34,10 @@ FUNCTIONS = (  # the classes of theory.worst_case.classes, which need more than 
     "bounded_indicator",
     "lipschitz_operator",
     "lipschitz_monotone",
+    "cocoercive_monotone",
+    "negatively_comonotone",
+    "smooth_quasi_strongly_convex",
+    "symmetric_operator",
     "linear_operator",
     "skew_operator",
 )

@@ -209,7 +209,8 @@ class Assembler:
         if not k or not self.orders[part]:
             return sp.csr_array((0, nz)), sp.csr_array((0, nz))
         kind = setting.functions.linear or "symmetric"
-        low, high = map(float, (setting.mu, setting.L) if self.world.linear else setting.mixing or (0, 0))
+        least = setting.mu if setting.functions.convex else -setting.L
+        low, high = map(float, (least, setting.L) if self.world.linear else setting.mixing or (0, 0))
         X, Y = (self.coordinates(list(v))[part] for v in zip(*pairs, strict=True))
         Y, low, high = (Y / high, low / high, 1.0) if self.world.linear else (Y, low, high)
         place = slice(sum(lengths[:part]), sum(lengths[: part + 1]))
@@ -252,7 +253,7 @@ def assemble(world: PepWorld, objective: Form) -> tuple[Conic, Assembler]:
     radius2 = max((value / size for value, size in bounded if size), default=1.0)
     unit = world.form_size(objective)
     if unit == 0:
-        raise UsageError("the measure is constant: there is nothing to maximise.")
+        raise UsageError(f"the measure is constant ({float(objective.const):g} on every instance): there is nothing to maximise.")
     world.constraints.append(("measure", objective))  # so that its basis vectors are kept
     builder = Assembler(world, not deviations_idle(world, objective))
     world.constraints.pop()

@@ -10,7 +10,7 @@ import numpy as np
 from verify_rates.solvers.method import nearest
 
 Products = list[tuple[np.ndarray, np.ndarray]]
-Inequalities = list[tuple[bool, Products]]
+Inequalities = list[tuple[int, Products]]
 Rule = Callable[[np.ndarray, np.ndarray, int, float], Inequalities]
 
 
@@ -23,7 +23,7 @@ class FunctionClass:
     name : as in ``worst_case(functions=name)``.
     source : theorem that makes the inequalities necessary and sufficient, or what they are.
     pairs : ``(x, g, i, kappa) -> [(values, [(u, v), ...]), ...]``: for the point i and every point j, in units where L = 1 and with
-        kappa = mu/L, the inequalities ``[f_j - f_i] + sum <u_j, v_j> <= 0``, with function values where ``values`` says so; x, g, u, v
+        kappa = mu/L, the inequalities ``values (f_j - f_i) + sum <u_j, v_j> <= 0``, where ``values`` is 1, -1 or 0; x, g, u, v
         have one row a point.
     at_minimiser : further inequalities of the minimiser i and every point j.
     minimiser : whether every function of the class is taken to have a minimiser ``x*`` (an operator: a zero).
@@ -38,7 +38,7 @@ class FunctionClass:
     indicator : whether it is the indicator function of a set: all values are 0.
     bounded : whether points are at most L apart.
     bends : whether values lie below ``f(x) + <g, y - x> + L/2 ||y - x||^2``, and on it for some function along directions of its own.
-    convex : whether values lie above tangents.
+    convex : whether values lie above tangents; a symmetric operator: whether its least eigenvalue is mu, not -L.
     necessary : whether the inequalities are necessary only, so that worst cases are upper bounds.
     """
 
@@ -65,7 +65,7 @@ class FunctionClass:
 def _between(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``f_i >= f_j + <g_j, dx> + (||dg||^2 + kappa ||dx||^2 - 2 kappa <dg, dx>) / (2 (1 - kappa))``, dx = x_i - x_j, dg = g_i - g_j."""
     dx, dg, c = x[i] - x, g[i] - g, 1 / (2 * (1 - kappa))
-    return [(True, [(c * dg, dg), (g + c * kappa * dx - 2 * c * kappa * dg, dx)])]
+    return [(1, [(c * dg, dg), (g + c * kappa * dx - 2 * c * kappa * dg, dx)])]
 
 
 def _nonconvex(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -76,7 +76,7 @@ def _nonconvex(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequaliti
 def _subgradient(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``f_i >= f_j + <g_j, dx> + kappa/2 ||dx||^2``."""
     dx = x[i] - x
-    return [(True, [(g + kappa / 2 * dx, dx)])]
+    return [(1, [(g + kappa / 2 * dx, dx)])]
 
 
 def _weakly(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -86,17 +86,17 @@ def _weakly(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
 
 def _normal(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``<g_j, x_i - x_j> <= 0``: g_j is in the normal cone of the set at x_j."""
-    return [(False, [(g, x[i] - x)])]
+    return [(0, [(g, x[i] - x)])]
 
 
 def _growth(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``f* >= f_j + <g_j, x* - x_j> + ||g_j||^2/2``."""
-    return [(True, [(g, x[i] - x), (g / 2, g)])]
+    return [(1, [(g, x[i] - x), (g / 2, g)])]
 
 
 def _lojasiewicz(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``f_j - f* <= ||g_j||^2 / (2 kappa)``."""
-    return [(True, [(-g / (2 * kappa), g)])] if kappa else []
+    return [(1, [(-g / (2 * kappa), g)])] if kappa else []
 
 
 def _nothing(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -106,25 +106,40 @@ def _nothing(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities
 def _secant_and_error(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``kappa ||x - x*||^2 <= <g, x - x*>`` and ``||g|| <= ||x - x*||``."""
     dx = x - x[i]
-    return [(False, [(kappa * dx - g, dx)]), (False, [(g, g), (-dx, dx)])]
+    return [(0, [(kappa * dx - g, dx)]), (0, [(g, g), (-dx, dx)])]
 
 
 def _monotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``<dg, dx> >= kappa ||dx||^2``."""
     dx, dg = x[i] - x, g[i] - g
-    return [(False, [(kappa * dx - dg, dx)])]
+    return [(0, [(kappa * dx - dg, dx)])]
 
 
 def _cocoercive(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``<dg, dx> >= ||dg||^2``."""
     dx, dg = x[i] - x, g[i] - g
-    return [(False, [(dg, dg), (-dg, dx)])]
+    return [(0, [(dg, dg), (-dg, dx)])]
+
+
+def _comonotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``<dg, dx> >= -||dg||^2``."""
+    dx, dg = x[i] - x, g[i] - g
+    return [(0, [(-dg, dg + dx)])]
+
+
+def _quasi_strongly(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    """``f* >= f_j + <g_j, x* - x_j> + kappa/2 ||x* - x_j||^2``, and ``f* <= f_j - ||g_j||^2/2``: a step downhill."""
+    return [*_subgradient(x, g, i, kappa), (-1, [(g / 2, g)])]
+
+
+def _cocoercive_and_monotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
+    return _cocoercive(x, g, i, kappa) + _monotone(x, g, i, kappa)
 
 
 def _lipschitz(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``||dg|| <= ||dx||``."""
     dx, dg = x[i] - x, g[i] - g
-    return [(False, [(dg, dg), (-dx, dx)])]
+    return [(0, [(dg, dg), (-dx, dx)])]
 
 
 def _lipschitz_and_monotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
@@ -134,7 +149,7 @@ def _lipschitz_and_monotone(x: np.ndarray, g: np.ndarray, i: int, kappa: float) 
 def _residual(x: np.ndarray, g: np.ndarray, i: int, kappa: float) -> Inequalities:
     """``||dx - dg|| <= (1 - kappa) ||dx||``."""
     dx, dg = x[i] - x, g[i] - g
-    return [(False, [(dg, dg), (-2 * dg, dx), ((2 - kappa) * kappa * dx, dx)])]
+    return [(0, [(dg, dg), (-2 * dg, dx), ((2 - kappa) * kappa * dx, dx)])]
 
 
 _INDICATOR = "Taylor, Hendrickx, Glineur 2017 (composite convex optimization), Theorem 3.6"
@@ -249,6 +264,35 @@ _CLASSES = {
             symmetric=True,
             values=False,
             necessary=True,
+        ),
+        FunctionClass(
+            "cocoercive_monotone",  # strongly monotone with mu
+            "Ryu, Taylor, Bergeling, Giselsson 2020, Propositions 1 and 2 together (their Section 3: not sufficient)",
+            pairs=_cocoercive_and_monotone,
+            takes_mu=True,
+            symmetric=True,
+            values=False,
+            necessary=True,
+        ),
+        FunctionClass(
+            "negatively_comonotone",  # <dg, dx> >= -||dg||^2/L
+            "the inverse plus 1/L is monotone (Bauschke, Moursi, Wang 2021); monotone operators: Ryu et al. 2020, Fact 1",
+            pairs=_comonotone,
+            symmetric=True,
+            values=False,
+        ),
+        FunctionClass(
+            "smooth_quasi_strongly_convex",  # f* >= f(x) + <g, x* - x> + mu/2 ||x - x*||^2
+            "Necoara, Nesterov, Glineur 2019, Definition 1, with the inequality of smooth functions",
+            pairs=_nonconvex,
+            at_minimiser=_quasi_strongly,
+            takes_mu=True,
+            necessary=True,
+            bends=True,
+            convex=False,
+        ),
+        FunctionClass(
+            "symmetric_operator", f"{_LINEAR}, with spectrum in [-L, L]", pairs=_nothing, values=False, linear="symmetric", convex=False
         ),
         FunctionClass("linear_operator", _LINEAR, pairs=_nothing, values=False, linear="any"),
         FunctionClass("skew_operator", f"{_LINEAR} and Corollary 3.2", pairs=_nothing, values=False, linear="skew"),

@@ -89,7 +89,8 @@ def _runs(world: PepWorld, builder: Assembler, radius: float, positions: np.ndar
 
     ``radius`` is the unit of positions, and ``positions`` place the curvatures between the least (0) and the largest (1) of the class.
     """
-    least = world.setting.kappa
+    functions = world.setting.functions
+    least = -1.0 if functions.linear and not functions.convex else world.setting.kappa
     curvatures = world.setting.width * (least + positions * (1 - least))
     drawn = [np.random.default_rng(seed).standard_normal(len(world.mean_units)) for seed in range(len(curvatures))]
     values = np.array(drawn) * world.mean_units
