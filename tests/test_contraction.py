@@ -15,6 +15,7 @@ from verify_rates.problems import get_problem
 from verify_rates.solvers.engine.run import simulate
 from verify_rates.solvers.method import Method, UsageError
 from verify_rates.solvers.words import Shared, Unsupported, grad, mean
+from verify_rates.theory import contraction as contractions
 from verify_rates.theory.contraction import AGREE, contraction
 from verify_rates.theory.worst_case.solve import worst_case
 
@@ -240,7 +241,7 @@ def test_nothing_contracts_without_strong_convexity():
 def test_no_fixed_point_no_contraction(name, hyper):
     """With different minimisers x* is no fixed point of error feedback, nor of local steps."""
     found = contraction(name, hyper, mu=MU, compressor={"delta": 0.75}, zeta2_star=None)
-    assert not found.ok and found.upper == math.inf and "contract" in str(found)
+    assert found.status == "no fixed point" and not found.ok and found.upper == math.inf and "nothing contracts" in str(found)
     assert json.loads(found.to_json())["upper"] is None
 
 
@@ -299,3 +300,50 @@ def test_refusals(change, error, words):
     given = {"method": "gd", "hyper": {"gamma": 0.5}, "mu": MU} | change
     with pytest.raises(error, match=words):
         contraction(given.pop("method"), given.pop("hyper"), **given)
+
+
+# --- outcomes that are no contraction, each by its name ----------------------------------------------------------------
+
+
+def gd_at(gamma, **problem):
+    return contraction("gd", {"gamma": gamma}, **{"n": 1} | problem)
+
+
+def test_at_rest_after_one_round():
+    """mu = L, gamma = 1/L: x* is reached at once."""
+    for n in (1, "any"):
+        found = gd_at(1.0, mu=1.0, n=n)
+        assert found.status == "at rest" and found.ok and found.contracts and found.upper == 0, str(found)
+    near = gd_at(1.0, mu=0.999)
+    assert near.status == "solved" and near.upper == pytest.approx(1e-6, rel=1e-3)
+    half = gd_at(0.5, mu=1.0)
+    assert half.status == "solved" and half.upper == pytest.approx(0.25, rel=1e-6)
+
+
+def test_a_factor_of_one_or_more_is_called_no_contraction():
+    for gamma, mu, factor in ((1.0, 0.0, 1.0), (3.0, 0.1, 4.0)):
+        found = gd_at(gamma, mu=mu)
+        assert found.ok and not found.contracts and found.upper == pytest.approx(factor, rel=1e-5)
+        assert str(found).startswith("no contraction is proved: factor per round in [")
+    assert gd_at(1.0, mu=0.1).contracts and str(gd_at(1.0, mu=0.1)).startswith("contraction per round in [")
+
+
+def test_outcomes_differ_by_status_and_sentence(monkeypatch):
+    """No V at all, a V that controls nothing, a V that is not proved, and a solver that failed are told apart."""
+    seen = {}
+    moved = contraction("ef_sgd", {"gamma": 0.1}, mu=0.1, compressor={"delta": 0.75}, zeta2_star=None)
+    seen[moved.status] = moved
+    late = contraction("co2", {"gamma": 0.1, "H": 1, "tau": 1, "beta": 0.1}, mu=0.1)
+    seen[late.status] = late
+    solve = contractions._margin
+    monkeypatch.setattr(contractions, "_margin", lambda *given: (None, math.nan, None, "MaxTime"))
+    failed = gd_at(1.0, mu=0.1)
+    seen[failed.status] = failed
+    monkeypatch.setattr(contractions, "_margin", solve)
+    check = contractions.worst_case
+    monkeypatch.setattr(contractions, "worst_case", lambda *a, **k: dataclasses.replace(check(*a, **k), rigorous=False))
+    unproved = gd_at(1.0, mu=0.1)
+    seen[unproved.status] = unproved
+    assert set(seen) == {"no fixed point", "no metric", "failed", "not verified"}, seen
+    assert all(not found.ok and not found.contracts and found.upper == math.inf and len(found.why) > 40 for found in seen.values())
+    assert len({found.why for found in seen.values()}) == len(seen)

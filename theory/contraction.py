@@ -174,7 +174,10 @@ class Contraction:
     lower, upper : ``V(after) <= upper V(before)`` on every instance; no V of the class that keeps the stated share of the
         squared gradients contracts faster than ``lower``.
     rigorous : both ends were verified after the solves, in the sense of :class:`WorstCase`; ``upper`` always is.
-    status : "solved" or "no contraction" (no V of the class was found, or none that could be verified).
+    status : "solved" (with a factor of 1 or more where no V contracts, see ``contracts``), "at rest" (one round ends at x*, whatever V),
+        "no fixed point" (a round moves the state away from x*, so that nothing contracts), "no metric" (one round makes every V that was
+        tried grow without bound), "no V" (none that decreases controls the gradients), "not verified" (a V was found, but not proved),
+        or "failed" (the solver was).
     lyapunov : V as data, and as a measure; None where there is none.
     check : the worst case of one round with V before at most 1 and V after maximised; its instance replays.
     why : what the ends rest on.
@@ -195,14 +198,20 @@ class Contraction:
 
     @property
     def ok(self) -> bool:
-        """Whether a Lyapunov function was found."""
-        return self.status == "solved"
+        """Whether a factor was found."""
+        return self.status in ("solved", "at rest")
+
+    @property
+    def contracts(self) -> bool:
+        """Whether the factor is proved to be below 1."""
+        return self.ok and self.upper < 1
 
     def __str__(self) -> str:
         if not self.ok:
             return f"{self.status}: {self.why}"
         sure = "verified" if self.rigorous else "upper end verified"
-        return f"contraction per round in [{self.lower:.10g}, {self.upper:.10g}] ({sure}; {self.why})"
+        what = "contraction" if self.upper < 1 else "no contraction is proved: factor"
+        return f"{what} per round in [{self.lower:.10g}, {self.upper:.10g}] ({sure}; {self.why})"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data; infinities are None."""
@@ -286,8 +295,14 @@ def contraction(
     best = NOTHING
     for control in CONTROLS:
         found = _ends(replace(posed, control=control), method, hyper, setting, common)
-        if best.check is None or (found.upper - found.lower, found.upper) < (best.upper - best.lower, best.upper):
+        if (
+            best.status == "failed"
+            or best.check is None
+            or (found.upper - found.lower, found.upper) < (best.upper - best.lower, best.upper)
+        ):
             best, statement["control"] = found, control
+        if best.status == "at rest":
+            break
         if best.rigorous and best.upper - best.lower <= AGREE * best.upper:
             break
     return replace(best, seconds=time.perf_counter() - began, statement=statement)
@@ -298,19 +313,23 @@ def _nothing(status: str, why: str, **parts: Any) -> Contraction:
     return Contraction(lower=-math.inf, upper=math.inf, rigorous=False, status=status, why=why, **nothing | parts)
 
 
-NOTHING = _nothing("no contraction", "no quadratic-plus-function-value V that controls the gradient decreases in this setting.")
+NOTHING = _nothing("failed", "no share of control was tried.")
 
 
 def _ends(posed: Posed, method: Method, hyper: dict[str, Any], setting: Setting, common: dict[str, Any]) -> Contraction:
     """Both ends for one share of control."""
+    if np.abs(posed.after).max(initial=0.0) <= ROUNDING * np.abs(posed.before).max():
+        why = "one round ends at x* on every instance, so that nothing is left of any V"
+        return replace(_nothing("at rest", why, lyapunov=posed.lyapunov(np.ones(len(posed.before)))), lower=0.0, upper=0.0, rigorous=True)
     found = _descend(posed)
     if found is None:
-        return NOTHING
+        return _nothing(*(_moved_from_rest(posed, method, hyper, setting) or _why_none(posed)))
     V = posed.lyapunov(found)
     check = worst_case(method, hyper, initial=V, measure=V, **common)
     if not check.rigorous:
-        why = "the V that was found could not be verified, which mostly means that x* is no fixed point, or that none contracts."
-        return _nothing("no contraction", check.message if not check.ok else why, lyapunov=V, check=check)
+        why = "the V that was found could not be verified, which mostly means that none contracts."
+        status, why = _moved_from_rest(posed, method, hyper, setting) or ("not verified", check.message if not check.ok else why)
+        return _nothing(status, why, lyapunov=V, check=check)
     low, source = -math.inf if posed.conic.mixed else _lower(posed, found, check.upper), "the best V of its class"
     if low < check.upper * (1 - AGREE) and not setting.groups:
         simple = _on_quadratics(method, hyper, setting)
@@ -524,6 +543,44 @@ def _descend(posed: Posed) -> np.ndarray | None:
     return best
 
 
+def _moved_from_rest(posed: Posed, method: Method, hyper: dict[str, Any], setting: Setting) -> tuple[str, str] | None:
+    """Status and reason where one round from x* does not end there."""
+    values, features, world = exact_hypers(method, hyper), posed.features, world_of(setting)
+
+    def rest(name: str, kind: Kind) -> Any:
+        shared = kind in (Kind.SHARED, Kind.SHARED_QUEUE)
+        if name in method.start:
+            return world.minimiser if shared else world.spread(world.minimiser)
+        if name in features.limits:
+            return features.limits[name] * world.grad(world.minimiser)
+        return (world.nothing(shared),) * int(values.tau) if kind.is_queue else world.nothing(shared)
+
+    s = method.state(**{name: rest(name, kind) for name, kind in method.kinds.items()})
+    s = run(method, values, world, s, max(1, int(method.rounds(values))))[-1]
+    left = [name for part in features.parts(s, world) for name, v in part.items() if v.mean or v.dev]
+    if not left or world.tosses:
+        return None
+    return (
+        "no fixed point",
+        f"nothing contracts: a round that begins at x* ends elsewhere ({', '.join(dict.fromkeys(left))} need not be 0).",
+    )
+
+
+def _why_none(posed: Posed) -> tuple[str, str]:
+    """Status and reason where no V was found."""
+    P, t, _, message = _margin(posed, 1.0, posed.watched)
+    if message == "PrimalInfeasible":
+        return "no V", "no quadratic-plus-function-value V that controls the gradients stays below itself in this setting, at any margin."
+    if P is None:
+        return "failed", f"the solver failed ({message}) in the search for a V; other units or parameters may help."
+    if t <= 0:
+        return "no V", f"no quadratic-plus-function-value V that controls the gradients decreases in this setting (best margin {t:.2g})."
+    return (
+        "no metric",
+        "of every V tried, the value after a round is unbounded where that before is at most 1: it controls too little.",
+    )
+
+
 def _rate(posed: Posed, P: np.ndarray) -> float:
     """The largest V after where V before is at most 1, as the solver says it; inf where it fails."""
     one = P @ posed.before
@@ -538,8 +595,8 @@ def _rate(posed: Posed, P: np.ndarray) -> float:
     return upper(conic, raw).bound.value * np.abs(height).max() if raw.ok else math.inf
 
 
-def _margin(posed: Posed, rho: float, against: np.ndarray) -> tuple[np.ndarray | None, float, Raw | None]:
-    """P of the largest margin t in ``rho V_P(before) - V_P(after) >= t against``, t, and the instance that stops it.
+def _margin(posed: Posed, rho: float, against: np.ndarray) -> tuple[np.ndarray | None, float, Raw | None, str]:
+    """P of the largest margin t in ``rho V_P(before) - V_P(after) >= t against``, t, the instance that stops it, and the solver's word.
 
     P is 1 at the reference, nonnegative, and at least ``control`` times the measure; all by multipliers of the inequalities.
     """
@@ -570,10 +627,10 @@ def _margin(posed: Posed, rho: float, against: np.ndarray) -> tuple[np.ndarray |
     kept = [(block, r) for block, r in zip(blocks, rhs, strict=True) if block.shape[0]]
     x, y, message = conic_program(q, sp.vstack([b for b, _ in kept], format="csc"), np.concatenate([r for _, r in kept]), cones)
     if message not in ("Solved", "AlmostSolved", "InsufficientProgress"):
-        return None, math.nan, None
+        return None, math.nan, None, message
     gram = y[zero + select.shape[0] :][: sum(one.sizes)] * np.concatenate([off_diagonal(k, 1 / SQRT2) for k in one.orders])
     z = np.concatenate([gram, -y[: parts[0][0].shape[0]]])
-    return x[:nP], float(x[nP]), Raw("solved", message, z, np.zeros(rows), np.zeros(equalities), np.zeros((one.mixed,) * 2))
+    return x[:nP], float(x[nP]), Raw("solved", message, z, np.zeros(rows), np.zeros(equalities), np.zeros((one.mixed,) * 2)), message
 
 
 def _split(coefficients: Any, conic: Conic, constant: np.ndarray) -> tuple[Any, Any, np.ndarray, np.ndarray]:

@@ -24,7 +24,8 @@ class WorstCase:
         :mod:`verify_rates.theory.worst_case.bounds` cover rounding.
     exact : the semidefinite program is the worst case itself; False: its value is an upper bound on it.
     why : the reason for either.
-    status : "solved", "inaccurate", "unbounded", "infeasible" or "failed".
+    status : "solved", "inaccurate", "unbounded" (along a direction), "uncontrolled" (the value grows with the size of the instances, as far
+        as three sizes show), "infeasible" or "failed".
     gap : ``upper - lower`` of the semidefinite program (also where ``lower`` is not given, the bound not being exact).
     solver, solver_version, seconds : what solved it, and the wall time of the whole call.
     size : orders of the Gram matrices, number of inequalities, of points.

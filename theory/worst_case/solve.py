@@ -20,12 +20,13 @@ from verify_rates.theory.worst_case.assemble import assemble
 from verify_rates.theory.worst_case.backends import version
 from verify_rates.theory.worst_case.bounds import SINGULAR, grams
 from verify_rates.theory.worst_case.grouped import told, with_groups
+from verify_rates.theory.worst_case.growth import grows
 from verify_rates.theory.worst_case.inputs import CONSTANTS, exact_hypers, kept_apart, setting_of, whole, with_chance
 from verify_rates.theory.worst_case.instance import record
 from verify_rates.theory.worst_case.interior import best_run, interior_point
 from verify_rates.theory.worst_case.low_rank import low_rank as thinned
 from verify_rates.theory.worst_case.noise import world_of
-from verify_rates.theory.worst_case.refine import SHARPER as SHARP  # noqa: F401
+from verify_rates.theory.worst_case.refine import SHARPER as SHARP
 from verify_rates.theory.worst_case.refine import WIDE, Solved, refined
 from verify_rates.theory.worst_case.result import WorstCase
 from verify_rates.theory.worst_case.world import PepWorld, Setting, at_exact, branches, field_units, taken
@@ -157,7 +158,7 @@ def worst_case(
     found = found if thin is None else dataclasses.replace(found, low=thin[0], z=thin[1])
     conic, raw, top, low = found.conic, found.raw, found.top, found.low
     if not raw.ok:
-        return _without_value(raw, common, time.perf_counter() - began)
+        return _without_value(raw, conic, common, time.perf_counter() - began)
     high, reached = (conic.offset + conic.unit * end.value for end in (top, low))
     verified = top.verified and (low.verified or bool(world.relaxed))
     recorded: Any = world, conic, builder, found.z, first
@@ -168,7 +169,7 @@ def worst_case(
         verified, world.relaxed = top.verified and ok, "" if ok else world.relaxed
     if not verified and high < reached - WIDE * abs(reached):
         failed = dataclasses.replace(raw, status="failed", message=f"{raw.message}, but its ends contradict each other")
-        return _without_value(failed, common, time.perf_counter() - began)
+        return _without_value(failed, conic, common, time.perf_counter() - began)
     instance = None
     if not (world.relaxed or world.linear or setting.apart or setting.groups):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
@@ -262,8 +263,11 @@ def _searched(world: PepWorld, builder: Any, found: Solved, asked: tuple[Any, ..
     return value, (made, conic, builder, again.z, first)
 
 
-def _without_value(raw: Any, common: dict[str, Any], seconds: float) -> WorstCase:
+def _without_value(raw: Any, conic: Any, common: dict[str, Any], seconds: float) -> WorstCase:
+    if raw.status == "failed" and grows(conic, SHARP, common["solver"]):
+        raw = dataclasses.replace(raw, status="uncontrolled")
     sentence = {
+        "uncontrolled": "no finite worst case: the measure grows with the size of an instance, which no initial condition bounds.",
         "unbounded": "no finite worst case: the initial condition does not control the measure in this class.",
         "infeasible": "no instance satisfies the assumptions, so there is nothing to maximise over.",
     }.get(raw.status, f"the solver failed ({raw.message}); try another one, for example solver='cvxpy:SCS'.")
