@@ -47,6 +47,19 @@ def simplex(n: int) -> np.ndarray:
 CHECKED = 3
 
 
+def _is_linear(functions: Any, x: np.ndarray, g: np.ndarray, f: np.ndarray, low: float, off: float) -> bool:
+    """Whether images of differences are those of one linear map of the class, in units where L = 1, and values those of its quadratic."""
+    X, Y = x - x[0], g - g[0]
+    both = X @ Y.T
+    if functions.linear == "symmetric":
+        room, twisted = (Y - low * X) @ (X - Y).T, both - both.T
+    else:
+        room, twisted = X @ X.T - Y @ Y.T, both + both.T if functions.linear == "skew" else 0.0 * both
+    values = X @ g[0] + np.sum(X * Y, axis=1) / 2 if functions.values else f - f[0]
+    least = np.linalg.eigvalsh((room + room.T) / 2)[0]
+    return bool(least >= -off and np.abs(twisted).max() <= off and np.abs(f - f[0] - values).max() <= off)
+
+
 class ReplayWorld(World):
     """The words on NumPy arrays, with recorded answers."""
 
@@ -249,6 +262,8 @@ class ReplayWorld(World):
         x = np.array([(p["x"] - points[0]["x"])[worker] for p in points])
         g = np.array([p["g"][worker] for p in points]) / unit
         size = max(np.abs(f).max(), np.sum(x**2, axis=1).max(), np.sum(g**2, axis=1).max(), 1e-300)
+        if functions.linear and not _is_linear(functions, x, g, f, -1.0 if not functions.convex else kappa, REPLAY_RTOL * size * len(x)):
+            raise UsageError("the recorded instance is not a linear map of its class.")
         for i in range(len(f)):
             rules = [functions.pairs] + ([functions.at_minimiser] if functions.at_minimiser and i == 0 else [])
             for values, products in (inequality for rule in rules for inequality in rule(x, g, i, kappa)):
