@@ -126,8 +126,8 @@ class Factorisation(LocallySmooth):
 
     def _full(self, x: Any, xp: Any) -> Any:
         A, B = self._factors(x, xp)
-        left = xp.matmul(A, xp.matrix_transpose(B)) - xp.asarray(self.M) - xp.asarray(self.errors)
-        found = [xp.matmul(left, B)] if self.symmetric else [xp.matmul(left, B), xp.matmul(xp.matrix_transpose(left), A)]
+        left = xp.matmul(A, xp.moveaxis(B, -1, -2)) - xp.asarray(self.M) - xp.asarray(self.errors)
+        found = [xp.matmul(left, B)] if self.symmetric else [xp.matmul(left, B), xp.matmul(xp.moveaxis(left, -1, -2), A)]
         return xp.concat([xp.reshape(g, (self.n, -1)) for g in found], axis=1)
 
     def _within(self, reach: float) -> Curvature:

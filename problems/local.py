@@ -63,7 +63,7 @@ def on_ball(problem: Any, radius: float, centre: Any = None) -> Ball:
     middle = np.zeros(problem.d) if centre is None else host(centre)
     if middle.shape != (problem.d,) or not np.all(np.isfinite(middle)):
         raise UsageError(f"the centre of a ball must be {problem.d} finite numbers.")
-    if not isinstance(problem, LocallySmooth):
+    if not hasattr(problem, "_within"):
         c = problem.constants
         return Ball(middle, radius, c.L, c.L_max, c.mu, c.mu_min)
     reach = up((float(np.linalg.norm(middle)) * (1 + gamma(problem.d + 2)) + radius), 2)

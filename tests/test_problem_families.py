@@ -521,3 +521,31 @@ def test_the_network_s_gradient_at_a_point_computed_by_complex_steps():
 def test_bad_options_of_networks_embeddings_mixtures_and_duals(name, options, said):
     with pytest.raises(UsageError, match=said):
         get_problem(name, **options)
+
+
+# --- the checks themselves see what they should ----------------------------------------------------------------------
+
+
+@each
+def test_a_gradient_that_is_off_in_one_coordinate_is_seen(made, spec):
+    f, rng = made[json.dumps(spec)], np.random.default_rng(1)
+    x = (0 if f.constants.x_star is None else f.constants.x_star) + 0.5 * rng.standard_normal(f.d)
+    g, kernel = f.grads(x)[0], f.compiled_value()
+    scale = np.abs(g).max() + abs(f.value(x))
+    j = int(np.argmax(np.abs(g)))
+    g[j] *= 1 + 100 * RTOL_DIFFERENCE * scale / abs(g[j])
+    assert np.abs(differences(lambda y: kernel(f.slots, 0, y), x) - g).max() > RTOL_DIFFERENCE * scale
+
+
+@of_each(LOCAL)
+def test_wrong_gradients_and_minima_of_local_families_are_caught(made, spec):
+    f = made[json.dumps(spec)]
+    honest, wide = f.grads, Declaring(f)
+    wide._within = f._within
+    wide.grads = lambda x, gens=None, xp=np: honest(x, gens, xp) * 1.01
+    assert "grads" in {finding.what for finding in check_constants(wide, points=2, draws=20)}
+    low, high = f.constants.f_star
+    assert low <= high < f.value(f.start)
+    late = Declaring(f, f_star=(high + 0.995 * (f.value(np.zeros(f.d)) - high), math.inf))
+    late._within = f._within
+    assert "f_star" in {finding.what for finding in check_constants(late, points=2, draws=20)}
