@@ -11,9 +11,11 @@ from fractions import Fraction
 from functools import cache
 
 import pytest
+from click.testing import CliRunner
 from test_certificates import JUNK, leaves, look, replaced, resealed
 from test_potentials import OGM, at_y, thetas
 
+from verify_rates.cli import main
 from verify_rates.proofs_check import chain_checker
 from verify_rates.proofs_check.certificates import INFLATION, confirm, write
 from verify_rates.proofs_check.chain_checker import check_chain
@@ -219,3 +221,16 @@ def test_the_checker_alone(tmp_path):
 def test_bad_input_is_one_sentence(given, kind, words):
     with pytest.raises(kind, match=words):
         certify_chain("gd", {"gamma": 1}, **{"steps": 3, "n": 1} | given)
+
+
+def test_on_the_command_line(tmp_path):
+    path = tmp_path / "chain.json"
+    out = CliRunner().invoke(main, ["contraction", "gd", "gamma=1/L", "--n", "1", "--horizon", "5", "--certificate", str(path)])
+    assert out.exit_code == 0 and "certified: at most" in out.output
+    assert_tight(read(path.read_text()), 1 / 22)
+    checked = CliRunner().invoke(main, ["check-certificate", str(path)])
+    assert checked.exit_code == 0 and checked.output.startswith("accepted: function_gap <=")
+    path.write_text(path.read_text().replace('"steps": "5"', '"steps": "6"'))
+    assert CliRunner().invoke(main, ["check-certificate", str(path)]).exit_code == 1
+    refused = CliRunner().invoke(main, ["contraction", "gd", "gamma=1/L", "--mu", "0.1", "--certificate", str(path)])
+    assert refused.exit_code == 2 and "--horizon" in refused.output

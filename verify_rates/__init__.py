@@ -26,6 +26,7 @@ _PUBLIC = {
     "worst_case": "verify_rates.theory.worst_case.solve",
     "certify": "verify_rates.proofs_check.certificates",
     "certify_chain": "verify_rates.proofs_check.chains",
+    "guess_closed_form": "verify_rates.proofs_check.guess",
     "plan": "verify_rates.theory.planner",
     **dict.fromkeys(("fit", "read_links", "read_model", "read_profile"), "verify_rates.theory.measured"),
     **dict.fromkeys(("read_trace", "write_trace", "run_along"), "verify_rates.theory.networks"),

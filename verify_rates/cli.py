@@ -548,11 +548,12 @@ def _over(given: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 @main.command()
 @click.argument("method")
 @PAIRS
+@click.option("--certificate", metavar="FILE", help="With --horizon: prove the bound in fractions and write the chain to this file.")
 @click.option("--horizon", type=COUNT, metavar="N", help="Instead: a bound on f(x_N) - f* from N chained potentials, ||x_0 - x*|| <= 1.")
 @_setting
 @FROM
 @AS_JSON
-def contraction(method, pairs, horizon, files, as_json, **given):
+def contraction(method, pairs, horizon, certificate, files, as_json, **given):
     """The best contraction of METHOD per round, with its Lyapunov function, for example: contraction gd gamma=1/L --mu 0.1.
 
     Exits with 4 when no Lyapunov function (or no chain) was found.
@@ -564,7 +565,12 @@ def contraction(method, pairs, horizon, files, as_json, **given):
 
     problem, known = _over(given)
     if horizon is not None:
-        return _chained(method, hyper(pairs, known | {"N": horizon}), horizon, problem, as_json)
+        _writable(certificate)
+        return _chained(method, hyper(pairs, known | {"N": horizon}), horizon, problem, certificate, as_json)
+    if certificate is not None:
+        raise UsageError(
+            "--certificate goes with --horizon; that of a contraction is one step of its Lyapunov function (certify in Python)."
+        )
     found = find(method, hyper(pairs, known), **problem)
     if as_json:
         _print_json(found.to_dict())
@@ -574,7 +580,7 @@ def contraction(method, pairs, horizon, files, as_json, **given):
     return 0 if found.ok else 4
 
 
-def _chained(method: str, values: dict[str, Any], steps: int, problem: dict[str, Any], as_json: bool) -> int:
+def _chained(method: str, values: dict[str, Any], steps: int, problem: dict[str, Any], certificate: str | None, as_json: bool) -> int:
     from verify_rates.theory.potentials import potential
 
     found = potential(method, values, steps=steps, **problem)
@@ -583,7 +589,23 @@ def _chained(method: str, values: dict[str, Any], steps: int, problem: dict[str,
     else:
         click.echo(str(found))
         _print_facts(found.statement)
-    return 0 if found.ok else 4
+    proved = certificate is None or _certified_chain(certificate, method, values, steps, problem)
+    return 0 if found.ok and proved else 4
+
+
+def _certified_chain(path: str, method: str, values: dict[str, Any], steps: int, problem: dict[str, Any]) -> bool:
+    """Write a certificate of the chain; where none is found, one sentence on stderr."""
+    from verify_rates.proofs_check.certificates import Refused, write
+    from verify_rates.proofs_check.chains import certify_chain
+
+    try:
+        made = certify_chain(method, values, steps=steps, **problem)
+    except Refused as why:
+        say(f"no certificate: {why}.")
+        return False
+    write(made, path)
+    say(f"certified: at most {made['rate']}; check it with: verify-rates check-certificate {path}")
+    return True
 
 
 @main.command()
