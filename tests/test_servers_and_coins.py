@@ -89,6 +89,14 @@ def test_averages_of_several_time_scales(monkeypatch, periods):
         assert traffic("mt_dao", hyper, d=10, n=4).up_per_step < 320 * said
 
 
+@pytest.mark.parametrize("periods", [(2, 2, 2, 2), (4, 2, 2, 4), (2, 4, 4, 2)])
+def test_seconds_of_several_time_scales(periods):
+    """mt_dao.13: T_comp + r*T_allreduce, r that of mt_dao.12, the all-reduces holding the link one after the other."""
+    hyper = dict(zip(("K_x", "K_1", "K_2", "K_v"), periods, strict=True)) | {"beta_2": 0.5, "omega_2": 0.25}
+    r = sum(sp.Rational(1, k) for k in periods)
+    assert sp.expand(form("mt_dao", hyper, link="blocking") - T_comp - r * (T_tx + lat)) == 0
+
+
 def test_gradient_tracking_sends_two_vectors(monkeypatch):
     """W(x - gamma y) does not tell W y."""
     assert traffic("gradient_tracking", d=10, n=4, topology="ring").up_per_step == 2 * 2 * 320

@@ -121,14 +121,15 @@ def begin(
         for _ in range(2 * period):
             at = step(method, hyper, at, [heads] * MOST_COINS).state
             used |= set(at.world.free)
-    world.free = dict.fromkeys(used, Fraction(0))
+    world.free = dict.fromkeys(used, world.zero)
     return state
 
 
 def step(method: Method, hyper: Any, state: State, coins: Sequence[bool] = (), rng: np.random.Generator | None = None) -> Outcome:
     """One step whose first coins fall so, the others heads; or all as a generator has it."""
-    own = {name: dict(getattr(state.world, name)) for name in ("free", "sent", "gossiped")}
-    world = replace(state.world, **own, coins=coins, tossed=[], loads=[], rng=rng)
+    old = state.world
+    own: dict[str, Any] = {"free": dict(old.free), "sent": dict(old.sent), "gossiped": dict(old.gossiped)}
+    world = replace(old, **own, coins=coins, tossed=[], loads=[], rng=rng)
     fields = method.step(state.fields, world, hyper, state.phase)
     fields = method.state(*map(world.settle, fields))
     left = set(_atoms(fields))

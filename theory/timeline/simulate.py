@@ -102,6 +102,7 @@ class _Watch:
     """Looks for a shift between the clocks of now and of an earlier round."""
 
     def __init__(self, longest: int) -> None:
+        self.longest = longest
         self.seen: deque[np.ndarray] = deque(maxlen=longest)
         self.kinds: deque[Any] = deque(maxlen=longest)
         self.shifts, self.steady = np.zeros((0, 0)), np.zeros(longest, dtype=int)
@@ -124,7 +125,7 @@ class _Watch:
         limit = 0 if exact else ROUNDING * max(1.0, float(now.max()))
         alike = np.array([other == kind for other in self.kinds])
         moving = shifts[-1] != 0  # after so many rounds the rest stays as it is, and is past
-        if len(self.seen) < self.seen.maxlen or not moving.any():
+        if len(self.seen) < self.longest or not moving.any():
             moving[:] = True
         tied = alike & (np.ptp(shifts[:, moving], axis=1) <= limit)
         if tied.any():
