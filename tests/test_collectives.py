@@ -171,6 +171,23 @@ def test_closed_forms_are_the_event_simulation_on_random_links(name, link):
     assert with_law >= 4
 
 
+def test_large_collectives_take_the_law(monkeypatch):
+    """Where there are too many transfers to search, the form is that of the law, which is the derived one."""
+    for name in ("ring", "chain_broadcast", "hierarchical", "pairwise", "halving_doubling", "tree"):
+        workers = 7 if name == "tree" else 8
+        derived = ask(name, workers, 1.0, 0.5, 8.0, **({"chunks": 3} if name == "chain_broadcast" else {})).question
+        form = derived.closed_form()
+        with monkeypatch.context() as patch:
+            patch.setattr(collectives, "MOST_IN_FORMULA", 3)
+            law = derived.closed_form()
+        for numbers_ in itertools.product((0, 1, 7), repeat=4):
+            at = dict(zip((lat, T_tx, lat_local, T_tx_local), numbers_, strict=True))
+            assert law.subs(at) == form.subs(at)
+    with monkeypatch.context() as patch:
+        patch.setattr(collectives, "MOST_IN_FORMULA", 3)
+        assert "more than 3 transfers" in ask("tree", 6, 1.0, 0.5, 8.0).formula_reason
+
+
 def test_a_wrong_law_is_seen():
     rng = random.Random(5)
     for name, found in ALGORITHMS.items():
@@ -359,6 +376,16 @@ def test_fair_is_fifo_where_nothing_is_shared():
 def test_fair_shares_slow_down_what_should_have_gone_first():
     fifo, fair = (ask("broadcast", 8, 1.0, 0.0, 8.0, link=rule).seconds for rule in ("fifo", "fair"))
     assert fifo == 3.0 and close(fair, 6.0)  # the root serves three at a third each, then their heirs
+
+
+def test_under_fair_sharing_a_longer_transfer_may_make_the_whole_shorter():
+    """Smallest witness of a search: a later start of 1 to 0 leaves the out side of worker 1 to the transfer that another one waits for."""
+    ends = ((2, 1, ()), (1, 3, ()), (1, 0, (0,)), (3, 2, (1,)))
+    made = [Transfer(a, b, Fraction(1), i, after, (2 * a, 2 * b + 1), 0) for i, (a, b, after) in enumerate(ends)]
+    assert play_fair(made, [1.0, 2.0, 1.0, 2.0], [0.0] * 4).seconds == 5.0
+    assert play_fair(made, [2.0, 2.0, 1.0, 2.0], [0.0] * 4).seconds == 4.0
+    queue = [play(made, [first, 2.0, 1.0, 2.0], [0.0] * 4, False).seconds for first in (1.0, 2.0)]
+    assert queue == sorted(queue)
 
 
 def test_fair_moves_all_bytes():

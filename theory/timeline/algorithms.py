@@ -59,6 +59,15 @@ class Algorithm:
             raise Unsupported(f"a closed form of {self.name} on fairly shared links: they are no max-plus system; use its event simulation")
         return self.blocking if link == "blocking" else self.fifo
 
+    def at(self, link: str, workers: int, options: dict[str, Any]) -> sp.Expr:
+        """The law for so many workers, in lat and T_tx; it holds where ``when`` does.
+
+        >>> get_algorithm("ring").at("fifo", 4, {})
+        3*T_tx/2 + 6*lat
+        """
+        values = {n: workers, c: options.get("chunks", 1), g: options.get("per_node", 1), M: len(options.get("matchings") or ())}
+        return sp.expand(self.law(link).subs(values))
+
 
 # name -> factor of the bus bandwidth over the bandwidth of the algorithm (nccl-tests, PERFORMANCE.md)
 OPERATIONS: dict[str, Callable[[int], Fraction]] = {

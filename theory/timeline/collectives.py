@@ -380,6 +380,9 @@ class Question(NamedTuple):
             raise Unsupported("a closed form in one latency and one bandwidth: the links are unlike")
         if self.sizes is not None:
             raise Unsupported("a closed form in one size: the messages are unlike")
+        options = dict(self.options)
+        if len(self.transfers) > MOST_IN_FORMULA and self.algorithm.when(self.n, options):
+            return self.algorithm.at(self.link, self.n, options)
         if len(self.transfers) > MOST_IN_FORMULA:
             raise Unsupported(f"a closed form of more than {MOST_IN_FORMULA} transfers: the search takes too long")
         return _closed_form(self.algorithm.name, self.n, self.options, self.link == "blocking")
