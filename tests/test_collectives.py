@@ -738,3 +738,10 @@ def test_the_command_of_time_lines_takes_a_collective():
     found = CliRunner().invoke(main, [*given, "--collective", "ring", "--workers", "8"])
     assert found.exit_code == 0 and "formula: Max(T_comp, 7*T_tx/4 + 13*lat)" in found.stdout
     assert "give n" in CliRunner().invoke(main, [*given, "--collective", "ring"]).stderr
+
+
+def test_names_of_a_formula_are_told():
+    given = {"compute": 1, "latency": 5, "bandwidth": 8, "size": 1, "collective": "tree"}
+    line = timeline("gd", n=8, **given)
+    assert {str(v) for v in line.formula.free_symbols} == {"T_comp", "T_mean", "lat_mean"} and "T_mean is how long" in str(line)
+    assert "T_mean" not in str(timeline("gd", n=7, **given))

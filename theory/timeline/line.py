@@ -521,6 +521,9 @@ def _notes(words: Sequence[str], tasks: Sequence[Task], compressor: Any, share: 
         notes.append("the topology has no effect: the method does not gossip.")
     if costs.exchange and len(set(costs.compute)) > 1:
         notes.append("workers of unlike speed: every average begins when the last is ready, which may be later than its transfers need.")
+    if costs.exchange and costs.exchange.forms is None and any(task.word == "mean" for task in tasks):
+        held = "T_mean is how long an average holds its link, lat_mean how much later its result is there"
+        notes.append(f"{held}: no single sums of latency and bytes over bandwidth, or of too many transfers.")
     if costs.exchange and not costs.exchange.even(costs.dense_bits / costs.bandwidth, costs.latency):
         notes.append(f"{costs.exchange.name} ends at unlike moments; every worker is taken to go on when the last has its result.")
     return tuple(notes)
