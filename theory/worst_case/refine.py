@@ -95,6 +95,9 @@ def _ways(conic: Conic, inside: np.ndarray, solver: str) -> Iterator[Solved]:
             yield first
     if not first.raw.ok or sum(conic.orders) > LIGHT:
         return
+    sharper = _attempt(conic, inside, solver, first.known, SHARPER)
+    yield sharper
+    first = sharper if sharper.raw.ok else first
     if solver == "CLARABEL":
         yield _attempt(conic, inside, solver, first.known, SHARPER, scaled=False)
     yield _in_basis_of(first, inside, solver)
