@@ -16,8 +16,10 @@ from typing import Any
 
 import numpy as np
 
+from verify_rates.solvers.method import get_method
 from verify_rates.theory.timeline import replay, timeline
 from verify_rates.theory.timeline.cycles import cycle_ratio
+from verify_rates.theory.timeline.events import constants
 from verify_rates.theory.timeline.simulate import run
 
 TASKS_PER_SECOND, SECONDS = 2e6, 0.1  # the aims
@@ -64,8 +66,8 @@ def simulation(rounds: int, repeats: int) -> None:
     starts, took = best(lambda: replay.play(p, rounds), repeats)
     loop, loop_took = best(lambda: plain_loop(tasks, costs, PEER_ROUNDS), repeats)
     neighbours = [[(i - 1) % 8, (i + 1) % 8] for i in range(8)]
-    h = _hyper("gossip_sgd")
-    events, clock_took = best(lambda: run(h[0], h[1], PEER_ROUNDS, line.graph.costs, neighbours), 1)
+    method = get_method("gossip_sgd")
+    events, clock_took = best(lambda: run(method, constants(method, {}), PEER_ROUNDS, line.graph.costs, neighbours), 1)
     if not (np.array_equal(starts[:PEER_ROUNDS], loop) and [e.start for e in events[-len(tasks) :]] == loop[-1]):
         raise RuntimeError("the simulations disagree")
     if abs((starts[-1] - starts[-1001]).max() / 1000 - line.seconds_per_round) > RTOL * line.seconds_per_round:
@@ -74,13 +76,6 @@ def simulation(rounds: int, repeats: int) -> None:
     print(f"compiled simulation:      {fast:12.3g} tasks/s (aim {TASKS_PER_SECOND:.0g})")
     print(f"plain Python loop:        {slow:12.3g} tasks/s, ratio {fast / slow:.0f}")
     print(f"step function on clocks:  {clocks:12.3g} tasks/s, ratio {fast / clocks:.0f}")
-
-
-def _hyper(name: str) -> Any:
-    from verify_rates.solvers.method import get_method
-
-    method = get_method(name)
-    return method, method.hypers(gamma=0.0)
 
 
 def ratio(repeats: int) -> None:

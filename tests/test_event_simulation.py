@@ -13,7 +13,7 @@ from verify_rates.solvers.words import PerWorker, Shared, Unsupported
 from verify_rates.theory import units
 from verify_rates.theory.timeline import replay, round_seconds_by_simulation, timeline
 from verify_rates.theory.timeline.cycles import cycle_ratio
-from verify_rates.theory.timeline.events import GraphWorld
+from verify_rates.theory.timeline.events import GraphWorld, constants
 from verify_rates.theory.timeline.simulate import run
 
 RTOL = 1e-9  # what the project promises
@@ -70,21 +70,17 @@ def test_events_are_those_of_the_step_function_bit_for_bit(monkeypatch, compiled
     for m, hyper, given, line in lines([*shipped().values(), *RANDOM], rng):
         costs, workers = line.graph.costs, line.inputs["workers"]
         neighbours = [[j for j in (i - 1, i + 1) if 0 <= j < workers] for i in range(workers)]
-        arguments = (m, line_hyper(m, hyper), STEPS, costs, neighbours, True)
+        arguments = (m, constants(m, hyper), STEPS, costs, neighbours, True)
         assert replay.run(*arguments) == run(*arguments), (m.name, given)
         seen += 1
     assert seen >= 60
-
-
-def line_hyper(m, hyper):
-    return m.hypers(**({"gamma": 0.0} if "gamma" in m.hyper._fields else {}) | hyper)
 
 
 def test_a_forgotten_edge_is_seen(monkeypatch):
     monkeypatch.setattr(replay, "LONG", 0)
     m = shipped()["dd_ef_sgd"]
     line = timeline(m, {"tau": 2}, compute=1.0, latency=2.0, bandwidth=8.0, size=1.0)
-    arguments = (m, line_hyper(m, {"tau": 2}), STEPS, line.graph.costs)
+    arguments = (m, constants(m, {"tau": 2}), STEPS, line.graph.costs)
     right = run(*arguments)
     assert replay.run(*arguments) == right
     whole = replay.pattern
