@@ -82,6 +82,7 @@ def test_values_that_count_against_are_at_their_least():
     found = worst_case("gd", {"gamma": 1.0}, steps=1, mu=MU, n=1, sigma2=0.4, measure=measure)
     truth = (1 - MU / 2) * ((1 - MU) ** 2 + 0.4)
     assert found.rigorous and abs(found.upper - truth) <= RTOL and abs(found.lower - truth) <= RTOL
+    assert found.instance is None, "a replay takes the largest curvature"
 
 
 def test_heterogeneous_workers():

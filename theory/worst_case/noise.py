@@ -181,6 +181,7 @@ class RandomWorld(PepWorld):
         for k, c in form.f.items():
             if k < 0:
                 total = total + c * self._gaps[-1 - k][c > 0]
+                self.flat = self.flat or c < 0
         return total + Form(f=kept)
 
 

@@ -136,6 +136,8 @@ class ReplayWorld(World):
 
     def gap(self, x):
         rest = np.where(self.random, x, 0.0)
+        if rest.any() and not all(get_class(self.told[name][0]).bends for name in self.objective):
+            raise UsageError("the recorded instance has values at random points, which nothing bounds in its class.")
         known = sum(self.gap_of(x - rest, name) for name in self.objective)
         return known + sum(self.told[name][1] for name in self.objective) / 2 * self.sqnorm(rest)
 

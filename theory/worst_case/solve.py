@@ -171,7 +171,7 @@ def worst_case(
         failed = dataclasses.replace(raw, status="failed", message=f"{raw.message}, but its ends contradict each other")
         return _without_value(failed, conic, common, time.perf_counter() - began)
     instance = None
-    if not (world.relaxed or setting.apart or setting.groups):
+    if not (world.relaxed or world.flat or setting.apart or setting.groups):
         callables = {"measure": measure if callable(measure) else None, "initial": None if isinstance(initial, str) else initial}
         instance = record(recorded, statement, reached, **callables)
     duals = found.lam / conic.scales * conic.unit / conic.radius2

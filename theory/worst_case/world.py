@@ -125,6 +125,7 @@ class PepWorld(World):
 
     setting: Setting
     reading = "the worst case"
+    flat = False  # a value at a random point counts against, so that its curvature is least there: no instance is recorded
     mean_units: list[float] = field(default_factory=list)  # size of every basis vector where positions have size 1
     dev_units: list[float] = field(default_factory=list)
     scalar_units: list[float] = field(default_factory=list)
