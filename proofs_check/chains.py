@@ -184,7 +184,9 @@ class _Traced:
     def statements(self) -> tuple[list[dict[str, Any]], list[int], list[Any]]:
         """Different steps, the number of each link's, and the sizes of their unknowns."""
         known: dict[Any, int] = {}
-        made, numbers, units = [], [], []
+        made: list[dict[str, Any]] = []
+        numbers: list[int] = []
+        units: list[Any] = []
         for t in range(self.steps):
             key = (at_exact(self.values, t), t if _reads_time(self.method) else None, t == 0, t == self.steps - 1)
             if key not in known:

@@ -96,3 +96,15 @@ def test_a_rate_below_the_truth_is_not_verified():
 def test_bad_input(kinds, gamma, delta):
     with pytest.raises(UsageError):
         ef21_groups(kinds, gamma, delta)
+
+
+def test_results_are_data():
+    """Sentence, JSON and HTML of one shared base."""
+    import html
+    import json
+
+    found = ef21_groups(of((1.0, 0.1)), 0.4, 0.75)
+    plain = json.loads(found.to_json())
+    assert plain["upper"] == found.upper and plain["statement"]["groups"] == [{"n": 1, "L": 1.0, "mu": 0.1}]
+    assert html.escape(str(found)) in found._repr_html_() and "<th>gamma</th><td>0.4</td>" in found._repr_html_()
+    assert json.loads(groups.Groups(0.5, math.inf, 0.0, {}).to_json())["upper"] is None

@@ -9,8 +9,6 @@ method for a smallest largest ratio) goes down to the best rate of the class; no
 
 from __future__ import annotations
 
-import html
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ import scipy.sparse as sp
 from verify_rates.solvers.kinds import check_kinds
 from verify_rates.solvers.method import Method, UsageError, get_method
 from verify_rates.solvers.words import Kind, Unsupported, gap, grad, mean, optimum, spread, sqnorm
+from verify_rates.theory.told import Told
 from verify_rates.theory.worst_case.algebra import Form, Vec
 from verify_rates.theory.worst_case.algebra import sqnorm as square
 from verify_rates.theory.worst_case.assemble import Assembler, Conic, assemble, products, smat, triangle
@@ -166,7 +165,7 @@ def _squares(P: np.ndarray, vectors: list[Any]) -> Iterator[tuple[float, Any]]:
 
 
 @dataclass(frozen=True)
-class Contraction:
+class Contraction(Told):
     """The best contraction factor of a Lyapunov function per communication round, between two ends.
 
     Attributes
@@ -220,20 +219,12 @@ class Contraction:
         parts = {"lyapunov": self.lyapunov, "check": self.check}
         return ends | plain | {k: v.to_dict() if v else None for k, v in parts.items()}
 
-    def to_json(self, **options: Any) -> str:
-        """The same as JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False, **options)
-
-    def _repr_html_(self) -> str:
-        rows = {"contraction": str(self), **{k: str(v) for k, v in self.statement.items()}}
-        body = "".join(f"<tr><th>{html.escape(k)}</th><td>{html.escape(v)}</td></tr>" for k, v in rows.items())
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """The statement, and V row by row."""
+        yield from super().facts()
         if self.lyapunov:
             for names, P in ((self.lyapunov.mean_names, self.lyapunov.P_mean), (self.lyapunov.dev_names, self.lyapunov.P_dev)):
-                body += "".join(
-                    f"<tr><th>V: {html.escape(name)}</th><td>{' '.join(f'{v:.4g}' for v in row)}</td></tr>"
-                    for name, row in zip(names, P, strict=True)
-                )
-        return f"<table>{body}</table>"
+                yield from ((f"V: {name}", " ".join(f"{v:.4g}" for v in row)) for name, row in zip(names, P, strict=True))
 
 
 def contraction(

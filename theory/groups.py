@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from verify_rates.solvers.method import UsageError
+from verify_rates.theory.told import Told
 from verify_rates.theory.worst_case.bounds import ROUNDING
 
 # The upper end is looked for this much above the lower one, relatively; the first that a verified V proves.
@@ -31,7 +32,7 @@ KEYS = ("L", "mu", "n")
 
 
 @dataclass(frozen=True)
-class Groups:
+class Groups(Told):
     """The contraction factor of EF21 per step over groups of workers.
 
     Attributes
@@ -44,6 +45,11 @@ class Groups:
     upper: float
     seconds: float
     statement: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data; infinities are None."""
+        ends = {k: v if math.isfinite(v) else None for k, v in (("lower", self.lower), ("upper", self.upper))}
+        return {**ends, "seconds": self.seconds, "statement": self.statement}
 
     def __str__(self) -> str:
         return f"contraction per step in [{self.lower:.9g}, {self.upper:.9g}] (EF21, groups {self.statement['groups']})"

@@ -8,7 +8,6 @@ linearly in N, where the worst case of N steps has Gram matrices of order N.
 
 from __future__ import annotations
 
-import json
 import math
 import time
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from verify_rates.solvers.measures import get_measure
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.contraction import Features, Lyapunov, _collect, _Collected, _limits, _split
+from verify_rates.theory.told import Told
 from verify_rates.theory.worst_case.algebra import Form, exact
 from verify_rates.theory.worst_case.assemble import Conic, assemble, in_basis, smat
 from verify_rates.theory.worst_case.backends import SQRT2, Raw, conic_program, off_diagonal
@@ -44,7 +44,7 @@ MOST_STEPS = 2000
 
 
 @dataclass(frozen=True)
-class Potential:
+class Potential(Told):
     """A chain of potentials and what it proves.
 
     Attributes
@@ -83,10 +83,6 @@ class Potential:
         plain = {name: getattr(self, name) for name in ("rigorous", "status", "why", "seconds", "statement")}
         ends = {"upper": self.upper if math.isfinite(self.upper) else None}
         return ends | plain | {"potentials": [V.to_dict() for V in self.potentials]}
-
-    def to_json(self, **options: Any) -> str:
-        """The same as JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False, **options)
 
 
 def potential(

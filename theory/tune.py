@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import html
-import json
 import math
 import time
 from collections.abc import Callable, Iterable, Mapping
@@ -14,6 +12,7 @@ import numpy as np
 
 from verify_rates.solvers.method import Method, UsageError, get_method, nearest
 from verify_rates.theory.contraction import Contraction, contraction, quick_rate
+from verify_rates.theory.told import Told
 from verify_rates.theory.worst_case.result import WorstCase
 from verify_rates.theory.worst_case.solve import worst_case
 
@@ -33,7 +32,7 @@ EDGE = 1e-3  # a best value this near an end of its range, relatively, is called
 
 
 @dataclass(frozen=True)
-class Tuned:
+class Tuned(Told):
     """The best parameters found, the result there, and the search as data.
 
     Attributes
@@ -68,12 +67,8 @@ class Tuned:
         tried = [{**place, "value": value if math.isfinite(value) else None} for place, value in self.evaluations]
         return plain | {"best": self.best.to_dict() if self.best else None, "evaluations": tried}
 
-    def to_json(self, **options: Any) -> str:
-        """The same as JSON."""
-        return json.dumps(self.to_dict(), allow_nan=False, **options)
-
     def _repr_html_(self) -> str:
-        return f"<p>{html.escape(str(self))}</p>" + (self.best._repr_html_() if self.best else "")
+        return super()._repr_html_() + (self.best._repr_html_() if self.best else "")
 
 
 def tune(
