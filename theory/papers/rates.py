@@ -323,7 +323,7 @@ CLAIMS = [
     *(
         Claim(
             id_,
-            f"Krasnoselskii-Mann iterations with steps above (1 + sqrt(N/(N+1)))/2: ||x - A x||^2/4 after N steps is at most ({power})^(2N).",
+            f"Krasnoselskii-Mann iterations, steps above (1 + sqrt(N/(N+1)))/2: ||x - A x||^2/4 after N steps is at most ({power})^(2N).",
             method="gd",
             measure=quarter_residual,
             bound=f"({power})**(2*N)*V0",
