@@ -962,3 +962,18 @@ def test_a_thin_point_that_violates_is_not_taken(monkeypatch):
     monkeypatch.setattr(low_rank, "SLACK", -1e-6)
     plain, thin = (worst_case("gd", {"gamma": 1.0}, steps=3, n=1, low_rank=low) for low in (False, True))
     assert thin.lower == plain.lower and thin.instance.dimension == plain.instance.dimension
+
+
+@pytest.mark.parametrize(("measure", "n", "N"), [("distance", 1, 1), ("function_gap", "any", 3)])
+def test_where_every_instance_ends_at_the_minimiser_the_worst_case_is_0(measure, n, N):
+    """mu = L and gamma = 1/L; a claim whose grid contains that point is judged there as elsewhere."""
+    found = worst_case("gd", {"gamma": 0.5}, steps=N, L=2, mu=2, n=n, measure=measure)
+    assert (found.lower, found.upper, found.exact, found.rigorous, found.status) == (0, 0, True, True, "solved")
+    near = worst_case("gd", {"gamma": 0.5}, steps=N, L=2, mu=1.9, n=n, measure=measure)
+    assert near.lower > 0
+
+
+@pytest.mark.parametrize("L", [1e300, 1e-300, 10**400])
+def test_units_far_outside_double_precision_are_refused(L):
+    with pytest.raises(UsageError, match="other units"):
+        worst_case("gd", {"gamma": 1 / 2}, steps=1, L=L)

@@ -15,6 +15,7 @@ from verify_rates.theory.worst_case.apart import exact_matrix
 from verify_rates.theory.worst_case.classes import FunctionClass, get_class
 from verify_rates.theory.worst_case.world import Setting
 
+LARGEST = 1e100  # L in double precision, with room for its powers
 CONSTANTS = ("delta", "Delta2", "omega")  # of a compressor's class
 
 
@@ -122,6 +123,8 @@ def _class_of(value: Any, L: Any, mu: Any) -> tuple[FunctionClass, Fraction, Fra
         L = max(L, mu)  # a unit
     if L <= 0:
         raise UsageError(f"L must be positive, not {float(L):g}.")
+    if not 1 / LARGEST <= L <= LARGEST:
+        raise UsageError(f"L must lie between {1 / LARGEST:g} and {LARGEST:g}; choose other units.")
     if mu < 0:
         raise UsageError(f"mu must be at least 0, not {float(mu):g}.")
     if mu > L:

@@ -142,8 +142,10 @@ def worst_case(
     check_kinds(method, method.hypers(**hyper))
     asked = (method, values, setting, steps, start, measure_function, take, initial, initial_value)
     world, first, aim = _collected(*asked)
-    conic, builder = assemble(world, aim)
     statement = _statement(method, values, steps, setting, initial, initial_value, measure, take, start)
+    if not world.form_size(aim):
+        return _constant(float(aim.const), statement, solver, time.perf_counter() - began)
+    conic, builder = assemble(world, aim)
     common: dict[str, Any] = {
         "exact": not world.relaxed,
         "why": world.relaxed or _reason(setting, world),
@@ -261,6 +263,25 @@ def _searched(world: PepWorld, builder: Any, found: Solved, asked: tuple[Any, ..
     again = refined(conic, interior_point(made, conic, builder), solver)
     value = conic.offset + conic.unit * again.low.value, again.raw.ok and again.low.verified
     return value, (made, conic, builder, again.z, first)
+
+
+def _constant(value: float, statement: dict[str, Any], solver: str, seconds: float) -> WorstCase:
+    """Where the measure does not depend on the instance, as after a step that ends at x*; the instance at rest meets all assumptions."""
+    return WorstCase(
+        lower=value,
+        upper=value,
+        rigorous=True,
+        exact=True,
+        why="the measure is the same of every instance",
+        status="solved",
+        gap=0.0,
+        solver=solver,
+        solver_version=version(solver),
+        seconds=seconds,
+        size={"gram": [], "inequalities": 0, "points": 0},
+        statement=statement,
+        message="nothing had to be solved",
+    )
 
 
 def _without_value(raw: Any, conic: Any, common: dict[str, Any], seconds: float) -> WorstCase:
