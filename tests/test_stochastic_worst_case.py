@@ -85,6 +85,17 @@ def test_values_that_count_against_are_at_their_least():
     assert found.instance is None, "a replay takes the largest curvature"
 
 
+def test_curvature_along_noise_cannot_be_both():
+    """A value that counts and counts against at one point cancels; at two points the least and the largest curvature exclude each other,
+    and without convexity the least may lie below the infimum: then it is an upper bound, and called so."""
+    given = {"steps": 1, "n": 1, "sigma2": 0.4}
+    halves = [lambda s, w, h: w.gap(s.x) / 2, lambda s, w, h: w.gap(s.x) - w.gap(s.x) / 2]
+    assert len({worst_case("gd", {"gamma": 1.0}, mu=MU, measure=m, **given).upper for m in halves}) == 1
+    two = worst_case("gd", {"gamma": 1.0}, mu=MU, measure=lambda s, w, h: w.gap(s.x) - w.gap(2 * s.x) / 4, **given)
+    below = worst_case("gd", {"gamma": 1.0}, functions="smooth", initial="function_gap", measure=lambda s, w, h: -1 * w.gap(s.x), **given)
+    assert all(f.rigorous and not f.exact and f.lower == -math.inf for f in (two, below))
+
+
 def test_heterogeneous_workers():
     """Gradients at x* are compressed too: at least ``gamma^2 omega/n zeta2`` more, as tilted quadratics show; and it is continuous."""
     given = {"steps": 1, "mu": MU, "n": 5, "compressor": {"omega": 3}, "measure": "distance"}

@@ -30,6 +30,8 @@ class RandomWorld(PepWorld):
     drawing: bool = False  # a step is under way, not a measure
     twins: dict[int, int] = field(default_factory=dict)  # deviations of random vectors, and the basis vectors that tell their sizes
     _gaps: list[tuple[Form, Form]] = field(default_factory=list)  # least and largest expected values at random points
+    _read: dict[Any, int] = field(default_factory=dict)  # random points whose values were read, and their numbers
+    _signs: set[bool] = field(default_factory=set)  # whether values at random points count, or count against
 
     # --- random parts ------------------------------------------------------------------------------------------------
 
@@ -162,6 +164,8 @@ class RandomWorld(PepWorld):
         if not (random.mean or random.dev):
             return super().gap(x)
         parts = [self.parts[name].setting for name in self.setting.objective]
+        if x.key in self._read:
+            return Form(f={self._read[x.key]: Fraction(1)})
         for part in parts:
             if not part.functions.bends:
                 self.refuse("gap", f"at a random point nothing bounds the values of the class {part.functions.name!r}")
@@ -172,7 +176,7 @@ class RandomWorld(PepWorld):
             (p.mu if p.functions.takes_mu and p.functions.convex else (0 if p.functions.convex else -p.L) for p in parts), Fraction(0)
         )
         self._gaps.append((value + flattest / 2 * variance, value + sum(p.L for p in parts) / 2 * variance))
-        return Form(f={-len(self._gaps): Fraction(1)})
+        return Form(f={self._read.setdefault(x.key, -len(self._gaps)): Fraction(1)})
 
     def settled(self, form: Form) -> Form:
         """A measure that is maximised, with the value at every random point at its worst: along random directions curvature is largest
@@ -182,6 +186,11 @@ class RandomWorld(PepWorld):
             if k < 0:
                 total = total + c * self._gaps[-1 - k][c > 0]
                 self.flat = self.flat or c < 0
+                self._signs.add(c > 0)
+        if len(self._signs) > 1:
+            self.relaxed = "curvature along random directions cannot be largest for one value and least for another"
+        elif self.flat and not all(self.parts[name].setting.functions.convex for name in self.setting.objective):
+            self.relaxed = "values at random points that count against may fall below the infimum"
         return total + Form(f=kept)
 
 
