@@ -580,6 +580,7 @@ def test_bad_units(read, text, message):
         ({"steps": 0}, "steps must be a whole number"),
         ({"hyper": {"tua": 3}}, "did you mean 'tau'"),
         ({"hyper": {"tau": -1}}, "at least 0"),
+        ({"hyper": {"tau": 10**6}}, "at most 4096"),
     ],
 )
 def test_bad_questions(change, message):

@@ -319,9 +319,9 @@ class EventWorld(World):
         """A state's field with what was sent removed; a sum with a dense atom, or of very many messages, is one dense vector."""
         if not isinstance(v, Value):
             return tuple(map(self.settle, v))
-        v = replace(v, outside=None)
         if not v.unsent and not v.ungossiped:
-            return v
+            return v if v.outside is None else replace(v, outside=None)  # long queues hold many that are settled
+        v = replace(v, outside=None)
         averaged = self._averaged(v)
         left = [self._merged(_left(v.unsent, self.sent)), self._merged(_left(v.ungossiped, self.gossiped))]
         return replace(v, unsent=left[0], ungossiped=left[1], known=self._known(v), averaged=averaged)
@@ -525,6 +525,7 @@ class GraphWorld(EventWorld):
 
 
 MOST_MESSAGES = 128  # unsent messages a sum keeps apart; a sum that is never sent would keep ever more of them
+LONGEST_QUEUE = 4096  # a queue is filled step by step: 15 seconds
 MOST_PERIODS = 2 * MOST_MESSAGES  # beyond the filling of the queues; state that has not settled by then never will
 
 
@@ -544,6 +545,8 @@ def longest_stay(method: Method, tau: int) -> int:
 def settled(method: Method, hyper: Any, neighbours: Sequence[Sequence[int]] = ((0,),), encodes: bool = False) -> tuple[list[Task], int]:
     """The same with the number of the first period from which on all periods are so."""
     steps, tau = period_steps(method, hyper), int(getattr(hyper, "tau", 0))
+    if tau > LONGEST_QUEUE:
+        raise UsageError(f"tau of a time line is at most {LONGEST_QUEUE}, not {tau}: its queue is filled step by step.")
     oldest = longest_stay(method, tau)
     world = GraphWorld(neighbours, encodes, oldest=oldest)
     s, before = world.start(method, hyper, {}), None
