@@ -12,22 +12,13 @@ is at most the stated one.  Names in capitals are those expectations.  ``delta =
 
 from __future__ import annotations
 
-from typing import Any
-
 import sympy as sp
 
+from verify_rates.proofs_check.lemmas import expectation, power_mean
 from verify_rates.proofs_check.proof import Proof, proof
 
-L, gamma, delta, n, sigma2, zeta2, tau, T, u, k = sp.symbols("L gamma delta n sigma2 zeta2 tau T u k", positive=True)
-f0, f1, H, G, X, noise, e, g, S, v = sp.symbols("f0 f1 H G X noise e g S v", real=True)
-
-
-def expectation(expr: Any, variance: Any) -> Any:
-    """Of a polynomial in ``noise``: mean 0 and the given variance."""
-    made = sp.Poly(sp.expand(expr), noise)
-    if made.degree() > 2:
-        raise ValueError("only first and second moments of the noise are known")
-    return made.coeff_monomial(1) + made.coeff_monomial(noise**2) * variance
+L, gamma, delta, n, sigma2, zeta2, tau, T, u = sp.symbols("L gamma delta n sigma2 zeta2 tau T u", positive=True)
+f0, f1, H, G, X, noise, e, g, S = sp.symbols("f0 f1 H G X noise e g S", real=True)
 
 
 def _virtual(p: Proof) -> None:
@@ -43,7 +34,7 @@ def _descent(p: Proof) -> None:
     variance = sp.Symbol("variance", nonnegative=True)
     mean_gradient = G + noise
     next_value = f0 - gamma * H * mean_gradient + L * gamma**2 / 2 * mean_gradient**2
-    descent = expectation(next_value, variance) - f1
+    descent = expectation(next_value, {noise: variance}) - f1
     smooth = L**2 * X**2 - (H - G) ** 2
     bound = (
         f0 - gamma / 2 * (1 - L * gamma) * G**2 + gamma * L**2 / 2 * X**2 + p.constant("noise of a step", L * gamma**2 * sigma2 / (2 * n))
@@ -59,15 +50,7 @@ def _descent(p: Proof) -> None:
 def _distance(p: Proof) -> None:
     """(b): theta - virtual = gamma*(mean error) + gamma*(gradients under way), and the mean error is at most the errors' mean."""
     p.implied("(b) two terms", p.constant("two", 2) * (e**2 + S**2) - (e + S) ** 2, squares=[(1, e - S)])
-    _power_mean(p, "(b) the squared mean of n vectors")
-
-
-def _power_mean(p: Proof, name: str) -> None:
-    """``k*sum ||v_i||^2 >= ||sum v_i||^2`` by induction: from k vectors (sum S, squares N) to one more, v."""
-    N = sp.Symbol("N", nonnegative=True)
-    p.zero(f"{name}, one vector", 1 * v**2 - v**2)
-    after = (k + 1) * (N + v**2) - (S + v) ** 2
-    p.implied(f"{name}, one more", after, by=[(1 + 1 / k, k * N - S**2)], squares=[(1 / k, S - k * v)])
+    power_mean(p, "(b) the squared mean of n vectors")
 
 
 def _error(p: Proof) -> None:
@@ -76,7 +59,7 @@ def _error(p: Proof) -> None:
     young = p.constant("young", delta / (2 * (1 - delta)))
     p.zero("(c) (1-delta)*(1+beta) = 1-delta/2", (1 - delta) * (1 + young) - (1 - delta / 2))
     p.nonnegative("(c) (1-delta)*(1+1/beta) <= 2*(1-delta)/delta", 2 * (1 - delta) / delta - (1 - delta) * (1 + 1 / young))
-    contracted = expectation((1 - delta) * (e + g + noise) ** 2, variance) - E_next
+    contracted = expectation((1 - delta) * (e + g + noise) ** 2, {noise: variance}) - E_next
     bound = (1 - delta / 2) * e**2 + 2 * (1 - delta) / delta * g**2 + (1 - delta) * sigma2
     spare = 2 * (1 - delta) / delta - (1 - delta) * (1 + 1 / young)
     p.implied(
@@ -98,9 +81,9 @@ def _delay(p: Proof) -> None:
     """(d): tau averaged gradients under way; a: their true parts, b: their noises, uncorrelated over time."""
     a, b, N, R = sp.symbols("a b N R", real=True)
     p.implied("(d) true parts and noise", 2 * a**2 + 2 * b**2 - (a + b) ** 2, squares=[(1, a - b)])
-    _power_mean(p, "(d) the squared sum of tau vectors")
+    power_mean(p, "(d) the squared sum of tau vectors")
     variance = sp.Symbol("variance", nonnegative=True)
-    grown = expectation((R + noise) ** 2, variance) - R**2
+    grown = expectation((R + noise) ** 2, {noise: variance}) - R**2
     p.implied("(d) noises add their variances", sigma2 / n - grown, by=[(1, sigma2 / n - variance)])
     bound = 2 * tau * N + 2 * tau * sigma2 / n
     p.implied("(d) together", bound - 2 * a**2 - 2 * b**2, by=[(2, tau * N - a**2), (2, tau * sigma2 / n - b**2)])

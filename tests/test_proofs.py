@@ -5,6 +5,7 @@ import json
 import pytest
 import sympy as sp
 
+from verify_rates.proofs_check.lemmas import expectation
 from verify_rates.proofs_check.proof import Proof, ProofError, proofs, run_proofs
 from verify_rates.solvers.method import UsageError
 
@@ -15,7 +16,20 @@ a, b = sp.symbols("a b", positive=True)
 # --- scripts ----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("name", "steps"), {"error_feedback": 11, "ef21": 11, "deco.5": 11, "gd": 6, "cgd": 3}.items())
+STEPS = {
+    "error_feedback": 11,
+    "ef21": 11,
+    "deco.5": 11,
+    "gd": 6,
+    "cgd": 3,
+    "acco.2": 4,
+    "acco.3": 8,
+    "co2.5": 14,
+    "slowmo.6": 14,
+}
+
+
+@pytest.mark.parametrize(("name", "steps"), STEPS.items())
 def test_proof_holds(name, steps):
     (result,) = run_proofs(name)
     assert result.ok, result.message
@@ -44,6 +58,11 @@ BROKEN = [
     ("deco.5", "young", "(c) (1-delta)*(1+beta) = 1-delta/2"),
     ("deco.5", "step limit", "half of the descent is left"),
     ("deco.5", "noise factor", "the theorem"),
+    ("acco.2", "mismatch", "the bound is handed on"),
+    ("acco.3", "noise of a step", "one step of descent"),
+    ("acco.3", "price of overlap", "the theorem"),
+    ("co2.5", "stale limit", "at the limit one of them is 0"),
+    ("slowmo.6", "limit", "at the limit one of them is 0"),
 ]
 
 
@@ -75,6 +94,36 @@ def test_the_proved_rate_is_the_published_formula(name):
         w = (number("(1-sqrt(eps))*(L-mu)/(L+mu)", values) + number("sqrt((1-sqrt(eps))**2*((L-mu)/(L+mu))**2+4*sqrt(eps))", values)) / 2
         s, q = eps**0.5, (L - mu) / (L + mu)
         assert w**2 == pytest.approx((1 - s) * q * w + s, rel=1e-14) and s**0.5 < w < 1
+
+
+def _claimed():
+    """The bounds that the scripts prove, with the letters of the claims for their symbols."""
+    from verify_rates.proofs_check import of_overlap
+
+    letters = {"s2": "s**2", "T": "N"}
+    return [
+        ("acco.2", of_overlap.ACCO_MISMATCH, letters),
+        ("acco.3", of_overlap.FULL_BATCH + of_overlap.PRICE, letters),
+    ]
+
+
+@pytest.mark.parametrize(("claim", "bound", "letters"), _claimed(), ids=lambda value: value if isinstance(value, str) else "")
+def test_the_proved_bound_is_the_claims(claim, bound, letters):
+    from verify_rates.theory.claims import claims
+    from verify_rates.theory.symbols import number, parse
+
+    said = parse(claims()[claim].bound)
+    names = sorted({s.name for s in said.free_symbols})
+    for shift in range(3):
+        values = {name: 2 + shift + 3 * i for i, name in enumerate(names)}
+        proved = bound.subs({s: number(letters.get(s.name, s.name), values) for s in bound.free_symbols})
+        assert float(proved) == pytest.approx(number(said, values), rel=1e-12)
+
+
+def test_expectations_know_two_moments_only():
+    with pytest.raises(ValueError, match="second moments"):
+        expectation(x**3, {x: a})
+    assert expectation((x + y) ** 2, {x: a, y: b}) == a + b
 
 
 def test_steps_refuse_what_is_false():
