@@ -26,6 +26,11 @@ STEPS = {
     "acco.3": 8,
     "co2.5": 14,
     "slowmo.6": 14,
+    "lupa.4": 17,
+    "oldsgd.2": 18,
+    "absolute_compression.1": 4,
+    "absolute_compression.2": 10,
+    "absolute_compression.4": 12,
 }
 
 
@@ -63,6 +68,22 @@ BROKEN = [
     ("acco.3", "price of overlap", "the theorem"),
     ("co2.5", "stale limit", "at the limit one of them is 0"),
     ("slowmo.6", "limit", "at the limit one of them is 0"),
+    ("lupa.4", "step", "the factor of a step"),
+    ("lupa.4", "noise of a step", "one step of descent"),
+    ("lupa.4", "drift", "one step, weighted"),
+    ("oldsgd.2", "step limit", "the step condition gives gamma*L <= 1"),
+    ("oldsgd.2", "noise of a step", "one step of descent"),
+    ("oldsgd.2", "young", "one round of the disagreement"),
+    ("oldsgd.2", "fixed point", "the disagreement stays below its fixed point"),
+    ("oldsgd.2", "consensus", "the mean over a round"),
+    ("absolute_compression.1", "residual", "the residual"),
+    ("absolute_compression.2", "weight of the error", "one step of the virtual iterate"),
+    ("absolute_compression.2", "step limit", "half of the gap is left"),
+    ("absolute_compression.2", "floor", "the theorem"),
+    ("absolute_compression.4", "weight of the error", "one step of the virtual iterate"),
+    ("absolute_compression.4", "weight of the references", "half of the gap is left"),
+    ("absolute_compression.4", "samples", "half of the gap is left"),
+    ("absolute_compression.4", "floor", "the theorem"),
 ]
 
 
@@ -98,12 +119,16 @@ def test_the_proved_rate_is_the_published_formula(name):
 
 def _claimed():
     """The bounds that the scripts prove, with the letters of the claims for their symbols."""
-    from verify_rates.proofs_check import of_overlap
+    from verify_rates.proofs_check import of_absolute_compression, of_local_steps, of_overlap
 
     letters = {"s2": "s**2", "T": "N"}
     return [
         ("acco.2", of_overlap.ACCO_MISMATCH, letters),
         ("acco.3", of_overlap.FULL_BATCH + of_overlap.PRICE, letters),
+        ("lupa.4", of_local_steps.LUPA_BOUND, {"T": "N", "L": "kappa*mu"}),
+        ("oldsgd.2", of_local_steps.OLDSGD_BOUND, {"T": "N", "lam": "s", "zeta2": "zeta2_sup"}),
+        ("oldsgd.2.consensus", of_local_steps.OLDSGD_CONSENSUS, {"lam": "s", "zeta2": "zeta2_sup"}),
+        ("absolute_compression.2", of_absolute_compression.EC_SGD_BOUND, {"D1": "sigma2/n", "LEFT": "(1-gamma*mu/2)**N"}),
     ]
 
 
