@@ -29,7 +29,7 @@ OLDSGD_CONSENSUS = 24 * gamma**2 * (H * sigma2 + 2 * H**2 * zeta2) / (1 - lam) *
 OLDSGD_BOUND = 2 * F0 / (gamma * T) + L * gamma * sigma2 / n + L**2 * OLDSGD_CONSENSUS
 
 
-def _descent(p: Proof, step: Any) -> Any:
+def descent(p: Proof, step: Any) -> Any:
     """The mean of the models takes a step along the mean gradient; what is left over is nonnegative for L*step <= 1."""
     p.assume("f is L-smooth; the workers' noises are independent given the past, of mean 0 and variance at most sigma2")
     power_mean(p, "the squared mean of n gradient differences")
@@ -73,7 +73,7 @@ def lupa(p: Proof) -> None:
     p.region[y] = 4 * (1 + k) * (1 + u)
     step = p.constant("step", 4 / (mu * y))
     p.zero("the factor of a step", 1 - mu * step - (y - 4) / y)
-    left = _descent(p, step)
+    left = descent(p, step)
     _identical_drift(p)
     drift = ((a + H) / a) ** 2 * step**2 * (H - 1) * (1 - 1 / n) * sigma2
     key = (y - 1) ** 3 - y**2 * (y - 4)
@@ -162,7 +162,7 @@ def oldsgd(p: Proof) -> None:
     limit = (1 - lam) ** 2 - p.constant("step limit", 32) * gamma**2 * H**2 * L**2  # gamma <= (1-lam)/(4*sqrt(2)*H*L)
     room = 1 - (1 - lam) ** 2 / (32 * H**2)
     p.implied("the step condition gives gamma*L <= 1", 1 - gamma**2 * L**2, by=[(1 / (32 * H**2), limit), (room, 1)])
-    _descent(p, gamma)
+    descent(p, gamma)
     whole, handed = _within(p), _between(p)
     within = 4 * H * A + 4 * gamma**2 * H**2 * sigma2 + sp.Rational(16, 3) * gamma**2 * H**3 * zeta2 - S
     p.implied("the sum solved", within, by=[(2, whole), (S / 4, limit), (S * (1 - (1 - lam) ** 2 / 4), 1)])

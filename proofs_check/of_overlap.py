@@ -1,4 +1,4 @@
-"""Overlapped communication: ACCO's two bounds, and when CO2 and SlowMo are stable on a quadratic.
+"""Overlapped communication: the bounds of ACCO and of CO2, and when CO2 and SlowMo are stable on a quadratic.
 
 Source: derived, as in the papers' files.  Letters as in ``of_deco``: names in capitals are expectations.
 """
@@ -9,7 +9,7 @@ from typing import Any
 
 import sympy as sp
 
-from verify_rates.proofs_check.lemmas import expectation, telescope
+from verify_rates.proofs_check.lemmas import expectation, power_mean, telescope
 from verify_rates.proofs_check.proof import Proof, proof
 
 L, gamma, s2, T, F0, u = sp.symbols("L gamma s2 T F0 u", positive=True)
@@ -75,6 +75,91 @@ def acco(p: Proof) -> None:
     p.implied("the theorem", claimed - A / T, by=[(2 / (gamma * T), F0 - gamma / 2 * A + T * cost)])
 
 
+alpha, n, sigma2, zeta2, H, first = sp.symbols("alpha n sigma2 zeta2 H first", positive=True)
+drift, g, total, sums = sp.symbols("drift g total sums", nonnegative=True)  # g: a squared gradient at a round's start
+
+CO2_BOUND = (
+    9 * F0 / (2 * alpha * gamma * H * T)
+    + 4 * L * alpha * gamma * sigma2 / n
+    + 8 * L**2 * H * alpha**2 * gamma**2 * sigma2 / n
+    + 8 * L**2 * gamma**2 * H * sigma2
+    + 16 * L**2 * gamma**2 * H**2 * zeta2
+)
+
+
+def _co2_drift(p: Proof, damped: Any) -> Any:
+    """How far models drift in a round, summed over its H steps: each is at ``-gamma*(N + D)`` from the start after t steps."""
+    N, D, own, mean = sp.symbols("N D own mean", real=True)  # summed noises and gradients of a worker; its gradient and their mean
+    t, V, S, partial, now = sp.symbols("t V S partial now", nonnegative=True)
+    p.zero("a worker's gradient: the mean, a difference, a term of sum 0", own**2 - mean**2 - (own - mean) ** 2 - 2 * mean * (own - mean))
+    here, there = sp.symbols("here there", real=True)
+    split = 2 * (there - here) ** 2 + 2 * here**2 - there**2
+    p.implied("gradients on the way and at the start", split, squares=[(1, there - 2 * here)])
+    power_mean(p, "a squared sum over steps")
+    after = 2 * gamma**2 * t * sigma2 + 4 * gamma**2 * t * (L**2 * S + t * (zeta2 + g)) - V
+    on_the_way = 2 * t * (L**2 * partial + t * (zeta2 + g)) - D**2
+    by = [(1, gamma**2 * (N + D) ** 2 - V), (2 * gamma**2, t * sigma2 - N**2), (2 * gamma**2, on_the_way)]
+    p.implied("after t steps", after, by=[*by, (4 * gamma**2 * t * L**2, S - partial)], squares=[(gamma**2, N - D)])
+
+    def summed(t: Any) -> Any:
+        return gamma**2 * t**2 * (sigma2 + 2 * L**2 * S) + sp.Rational(4, 3) * gamma**2 * t**3 * (zeta2 + g)
+
+    more = summed(t + 1) - summed(t) - (after + V)
+    p.nonnegative("sums of t and of t^2", more)
+    p.implied("the sum over a round", summed(t + 1) - now - V, by=[(1, summed(t) - now), (1, after), (1, more)])
+    solved = 2 * gamma**2 * H**2 * sigma2 + p.constant("drift", 4) * gamma**2 * H**3 * (zeta2 + g) - S
+    spare = sp.Rational(4, 3) * gamma**2 * H**3 * (zeta2 + g) + sp.Rational(3, 4) * S
+    p.implied("the sum solved", solved, by=[(2, summed(H) - S), (4 * S, damped), (spare, 1)])
+    return solved.subs(S, drift)
+
+
+@proof("co2.4", "CO2 with beta = 0, no penalty, no clip: a bound for rounds whose averages arrive one round late")
+def co2(p: Proof) -> None:
+    """One update of descent, the staleness and the drift put in, and the sum over the updates t = 1..T."""
+    p.assume("every f_i is L-smooth, mean_i ||grad f_i - grad f||^2 <= zeta2; noises independent, of mean 0 and variance at most sigma2")
+    p.assume("L*alpha*gamma*H <= 1/4, L*gamma*H <= 1/4, and y_1 = y_0; given y_t, the noises of round t-1 have mean 0")
+    step = alpha * gamma
+    p.region |= {gamma: 1 / (4 * L * H * (1 + u))}
+    limit = p.constant("step limit", sp.Rational(1, 4)) - L * step * H
+    damped = sp.Rational(1, 16) - L**2 * gamma**2 * H**2
+    stale = sp.Rational(1, 16) - L**2 * step**2 * H**2
+    p.implied("the square of the condition", stale, by=[(sp.Rational(1, 4) + L * step * H, limit)])
+    drifted = _co2_drift(p, damped)
+    # grad: at y_t; h: a step's mean gradient, Q: the sum of their squares over the round; U: summed noise, K: summed mean gradients
+    grad, h, U, K, inner, mid = sp.symbols("grad h U K inner mid", real=True)
+    Q, before, apart, error = sp.symbols("Q before apart error", nonnegative=True)
+    p.zero("the inner product", -grad * h + (grad**2 + h**2 - (grad - h) ** 2) / 2)
+    both = 2 * (H * Q + H * sigma2 / n) - (K + U) ** 2
+    p.implied("a round's summed gradients", both, by=[(2, H * Q - K**2), (2, H * sigma2 / n - U**2)], squares=[(1, K - U)])
+    p.implied("staleness and drift", 2 * (grad - mid) ** 2 + 2 * (mid - h) ** 2 - (grad - h) ** 2, squares=[(1, grad - 2 * mid + h)])
+    cost = L * step**2 * H * sigma2 / n
+    descent = f0 - step * inner + L * step**2 / 2 * (K + U) ** 2 - f1  # inner: grad times the summed mean gradients
+    left = f0 - step * H / 2 * G**2 - step / 4 * Q + step / 2 * error + cost - f1
+    split = inner - (H * G**2 + Q - error) / 2
+    p.implied("one update", left, by=[(1, descent), (step, split), (L * step**2 / 2, both), (step * Q, limit)])
+    stale_sum = 2 * L**2 * (H * apart + drift) - error
+    distance = 2 * step**2 * (H * before + H * sigma2 / n) - apart
+    noise = cost + step * L**2 * (2 * H**2 * step**2 * sigma2 / n + 2 * gamma**2 * H**2 * sigma2 + 4 * gamma**2 * H**3 * zeta2)
+    kept = f0 - step * H / 2 * G**2 - step / 4 * Q + step / 8 * before + step * H / 4 * g + noise - f1
+    by = [(1, left), (step / 2, stale_sum), (step * L**2 * H, distance), (step * L**2, drifted)]
+    p.implied("one update, bounded", kept, by=[*by, (2 * step * before, stale), (4 * step * H * g, damped)])
+    telescope(p, "updates add up", sp.Integer(1), noise)
+    # over t = 1..T: `sums` adds Q, and what came before is part of it; the squared gradients at y_0..y_{T-1} are at most total + first
+    whole = F0 - step * H / 2 * total - step / 4 * sums + step / 8 * before + step * H / 4 * g + T * noise
+    start = 2 * L * F0 - first
+    by = [
+        (1, whole),
+        (step / 8, sums - before),
+        (step * H / 4, total + first - g),
+        (step * H / 4, start),
+        (F0 / 2, limit),
+        (step / 8 * sums, 1),
+    ]
+    p.implied("the sum over the updates", sp.Rational(9, 8) * F0 - step * H / 4 * total + T * noise, by=by)
+    summed = sp.Rational(9, 8) * F0 - step * H / 4 * total + T * noise
+    p.implied("the theorem", p.constant("bound", CO2_BOUND) - total / T, by=[(4 / (step * H * T), summed)])
+
+
 z, w, c, beta, above, below = sp.symbols("z w c beta above below", positive=True)
 
 
@@ -109,7 +194,7 @@ def _jury(p: Proof, total: Any, product: Any) -> None:
 
 def _round(p: Proof, stale: bool) -> tuple[Any, Any]:
     """Sum and product of the roots of one round of slow momentum on an eigenvector, from the method's lines."""
-    before, now, alpha, penalty, kappa = sp.symbols("before now alpha penalty kappa")
+    before, now, penalty, kappa = sp.symbols("before now penalty kappa")
     momentum = (before - now) / alpha  # from now = before - alpha*m
     used = before if stale else now
     new = now - alpha * (beta * momentum + kappa * used / penalty)

@@ -24,6 +24,7 @@ STEPS = {
     "cgd": 3,
     "acco.2": 4,
     "acco.3": 8,
+    "co2.4": 17,
     "co2.5": 14,
     "slowmo.6": 14,
     "lupa.4": 17,
@@ -66,6 +67,9 @@ BROKEN = [
     ("acco.2", "mismatch", "the bound is handed on"),
     ("acco.3", "noise of a step", "one step of descent"),
     ("acco.3", "price of overlap", "the theorem"),
+    ("co2.4", "step limit", "the square of the condition"),
+    ("co2.4", "drift", "the sum solved"),
+    ("co2.4", "bound", "the theorem"),
     ("co2.5", "stale limit", "at the limit one of them is 0"),
     ("slowmo.6", "limit", "at the limit one of them is 0"),
     ("lupa.4", "step", "the factor of a step"),
@@ -121,10 +125,12 @@ def _claimed():
     """The bounds that the scripts prove, with the letters of the claims for their symbols."""
     from verify_rates.proofs_check import of_absolute_compression, of_local_steps, of_overlap
 
+    late = {"T": "N/H-1", "alpha": "a/(gamma*H)", "zeta2": "zeta2_sup"}  # the claim's mean has the round before the first update
     letters = {"s2": "s**2", "T": "N"}
     return [
         ("acco.2", of_overlap.ACCO_MISMATCH, letters),
         ("acco.3", of_overlap.FULL_BATCH + of_overlap.PRICE, letters),
+        ("co2.4", (sp.Symbol("G0") + of_overlap.T * of_overlap.CO2_BOUND) / (of_overlap.T + 1), late),
         ("lupa.4", of_local_steps.LUPA_BOUND, {"T": "N", "L": "kappa*mu"}),
         ("oldsgd.2", of_local_steps.OLDSGD_BOUND, {"T": "N", "lam": "s", "zeta2": "zeta2_sup"}),
         ("oldsgd.2.consensus", of_local_steps.OLDSGD_CONSENSUS, {"lam": "s", "zeta2": "zeta2_sup"}),
