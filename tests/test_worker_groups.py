@@ -116,6 +116,9 @@ def test_contraction_of_unequal_groups_is_confirmed_by_the_worst_case():
     [
         ({"groups": []}, UsageError, "at least one"),
         ({"groups": {"n": 1}}, UsageError, "list"),
+        ({"groups": 5}, UsageError, "list"),
+        ({"groups": [{"n": 1}], "L": 2}, UsageError, "own L and mu"),
+        ({"groups": [{"n": 1}], "mu": 0.5}, UsageError, "own L and mu"),
         ({"groups": [{"n": 1, "l": 2}]}, UsageError, "L"),
         ({"groups": [{"L": 1}]}, UsageError, "how many"),
         ({"groups": [{"n": 0}]}, UsageError, "n of a group"),

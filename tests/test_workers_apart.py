@@ -128,6 +128,8 @@ def test_rows_add_up_exactly():
         ({"mixing": [[0.5, 0.4], [0.4, 0.5]]}, "add up to 1"),
         ({"mixing": [[0.5, 0.5], [0.4, 0.6]]}, "symmetric"),
         ({"mixing": [[2.0, -1.0], [-1.0, 2.0]]}, "eigenvalues"),
+        ({"mixing": [["a", "b"], ["b", "a"]]}, "real numbers"),
+        ({"n": 10**5, "apart": True, "mixing": None}, "at most 100"),
         ({"mixing": [[float("nan"), 0.5], [0.5, 0.5]]}, "symmetric"),
         ({"mixing": [[0.5, 0.5], [0.5, 0.5]], "n": 3}, "do not fit"),
         ({"mixing": 0.5, "n": 3, "apart": True}, "give it, or a topology"),

@@ -153,7 +153,10 @@ def _shared(v: Vec) -> Vec:
 
 def exact_matrix(mixing: Any, n: int | None) -> tuple[tuple[Fraction, ...], ...]:
     """A mixing matrix in fractions, its rows adding up to 1 exactly; UsageError where it is none."""
-    W = np.asarray(getattr(mixing, "W", mixing), float)
+    try:
+        W = np.asarray(getattr(mixing, "W", mixing), float)
+    except (TypeError, ValueError):
+        raise UsageError("a mixing matrix is made of real numbers.") from None
     if W.ndim != 2 or W.shape[0] != W.shape[1] or not len(W):
         raise UsageError(f"a mixing matrix is square, not of shape {W.shape}.")
     if n not in (None, len(W)):

@@ -30,7 +30,9 @@ def with_groups(setting: Setting, groups: Sequence[dict[str, Any]] | None) -> Se
         raise UsageError("groups say how many workers there are; leave out n.")
     if setting.delta is not None or setting.Delta2 is not None:
         raise UsageError("every group has its own delta; leave out the compressor.")
-    if isinstance(groups, dict) or not groups:
+    if setting.L != 1 or setting.mu:
+        raise UsageError("every group has its own L and mu; leave out those of all.")
+    if not isinstance(groups, (list, tuple)) or not groups:
         raise UsageError("groups is a list of at least one dictionary such as {'n': 3, 'L': 1, 'mu': 0.1, 'delta': 0.5}.")
     chance = setting.omega is not None or setting.sigma2 or setting.sampled or setting.mixing is not None or setting.apart
     if setting.others or chance or setting.functions.linear or setting.functions.at_minimiser:

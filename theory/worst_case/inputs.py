@@ -17,6 +17,7 @@ from verify_rates.theory.worst_case.world import Setting
 
 LARGEST = 1e100  # L in double precision, with room for its powers
 CONSTANTS = ("delta", "Delta2", "omega")  # of a compressor's class
+MOST_APART = 100  # workers, whose Gram matrix has at least as many rows
 
 
 def exact_hypers(method: Method, hyper: dict[str, Any]) -> Any:
@@ -148,6 +149,8 @@ def kept_apart(setting: Setting, mixing: Any, apart: bool) -> Setting:
         return setting
     if setting.n in (None, 1):
         raise UsageError("workers are kept apart where there are several; give their number n.")
+    if setting.n > MOST_APART:
+        raise UsageError(f"at most {MOST_APART} workers are kept apart, not {setting.n}: the problem grows with n.")
     if (
         setting.others
         or setting.functions.linear
