@@ -40,3 +40,20 @@ def telescope(p: Proof, name: str, gain: Any, cost: Any) -> None:
     after = f0 - gain * (total + g) + (t + 1) * cost - f_next
     before, step = f0 - gain * total + t * cost - f, f - gain * g + cost - f_next
     p.implied(name, after, by=[(1, before), (1, step)])
+
+
+def weighted_mean(p: Proof, name: str) -> None:
+    """``(sum w_i)*(sum w_i*||v_i||^2) >= ||sum w_i*v_i||^2`` by induction: from weights W (sum S, squares N) to one more, w on v."""
+    W, w = sp.symbols("W w", positive=True)
+    N, S, v = sp.Symbol("N", nonnegative=True), sp.Symbol("S", real=True), sp.Symbol("v", real=True)
+    p.zero(f"{name}, one vector", w * (w * v**2) - (w * v) ** 2)
+    after = (W + w) * (N + w * v**2) - (S + w * v) ** 2
+    p.implied(f"{name}, one more", after, by=[(1 + w / W, W * N - S**2)], squares=[(w / W, S - W * v)])
+
+
+def geometric_sum(p: Proof, name: str, kept: Any, cost: Any) -> None:
+    """``a_{t+1} <= kept*a_t + cost*b_t`` and ``a_0 = 0`` give ``(1-kept)*(sum of a) <= cost*(sum of b)``, by induction."""
+    a, a_next, b, total, costs = sp.symbols("a a_next b total costs", nonnegative=True)
+    before = cost * costs - (1 - kept) * total - a
+    after = cost * (costs + b) - (1 - kept) * (total + a) - a_next
+    p.implied(name, after, by=[(1, before), (1, kept * a + cost * b - a_next)])
