@@ -104,7 +104,7 @@ def own_compressors():
 
 
 def hyper_of(method):
-    chosen = {name: HYPER[name] for name in method.hyper._fields if name in HYPER or name not in method.hyper._field_defaults}
+    chosen = {name: HYPER.get(name, 0.3) for name in method.hyper._fields if name in HYPER or name not in method.hyper._field_defaults}
     return chosen | GENTLE.get(method.name, {})
 
 
