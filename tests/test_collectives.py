@@ -493,6 +493,12 @@ def test_very_many_transfers_are_refused(monkeypatch):
         collective("ring", n=60, size="1MB", latency=0.1, bandwidth=1e9)
 
 
+@pytest.mark.parametrize(("kind", "given"), [("ring", {"n": 10**6}), ("direct", {"n": 10**5}), ("tree", {"n": 4, "chunks": 10**8})])
+def test_very_many_pieces_are_refused_at_once(kind, given):
+    with pytest.raises(UsageError, match="take fewer workers or chunks"):
+        collective(kind, size="1MB", latency=0.1, bandwidth=1e9, **given)
+
+
 def test_matchings_of_a_topology():
     found = collective("pairwise", topology="hypercube", n=8, size=1, latency=0, bandwidth=8)
     assert found.seconds == 3.0 and found.notes == ("3 matchings, in the order given.",)

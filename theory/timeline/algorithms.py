@@ -17,7 +17,7 @@ import sympy as sp
 from verify_rates.solvers.method import UsageError, nearest
 from verify_rates.solvers.words import Unsupported
 from verify_rates.theory.symbols import letters
-from verify_rates.theory.timeline.transfers import LOCAL, Builder, Move, Transfer
+from verify_rates.theory.timeline.transfers import LOCAL, MOST_PIECES, Builder, Move, Transfer
 
 n, lat, T_tx = letters("n lat T_tx")  # T_tx: bytes of the size over bandwidth
 c, g, M = sp.symbols("c g M", integer=True, positive=True)  # chunks, workers per node, matchings
@@ -382,6 +382,8 @@ def transfers(name: str, n: int, options: Options = (), sizes: tuple[Fraction, .
     """
     found, chosen = get_algorithm(name), dict(options)
     pieces = found.pieces(n, **chosen) if found.operation != "exchange" else (n if name == "gossip" else 1)
+    if n * pieces > MOST_PIECES:
+        raise UsageError(f"{n} workers with {pieces} pieces each are more than {MOST_PIECES} pieces; take fewer workers or chunks.")
     builder = Builder(_first(found, n, pieces), _weight(found, pieces, sizes), chosen.get("per_node", 1), name == "pairwise")
     for moves in found.rounds(n, **chosen):
         builder.together(moves)

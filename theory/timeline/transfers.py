@@ -22,6 +22,7 @@ RULES = {
     "fair": "every side shares its time equally among the transfers under way (max-min); transfers of one pair follow one another",
 }
 MOST_TRANSFERS = 200_000  # some seconds of work
+MOST_PIECES = 5_000_000  # on all workers together; halving and doubling among 2048 stays below, which takes some seconds too
 CROSS, LOCAL = 0, 1
 
 
