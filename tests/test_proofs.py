@@ -34,6 +34,7 @@ STEPS = {
     "absolute_compression.4": 12,
     "matcha.6": 15,
     "mt_dao.7": 18,
+    "loscar.4": 21,
     "poplar.1": 3,
     "poplar.2": 6,
     "poplar.3.repaired": 6,
@@ -101,6 +102,10 @@ BROKEN = [
     ("mt_dao.7", "disagreement", "the disagreement solved"),
     ("mt_dao.7", "noise of a step", "one step of descent"),
     ("mt_dao.7", "bound", "the theorem"),
+    ("loscar.4", "step limit", "the step condition"),
+    ("loscar.4", "young", "q*(1+a) = 1-p/2"),
+    ("loscar.4", "noise of a round", "one round of descent"),
+    ("loscar.4", "bound", "more than the theorem"),
     ("poplar.1", "time of the plan", "nor more time"),
     ("poplar.2", "level", "shares add up to the batch"),
     ("poplar.2", "gain", "equal shares"),
@@ -140,7 +145,7 @@ def test_the_proved_rate_is_the_published_formula(name):
 
 def _claimed():
     """The bounds that the scripts prove, with the letters of the claims for their symbols."""
-    from verify_rates.proofs_check import of_absolute_compression, of_gossip, of_local_steps, of_momenta, of_overlap
+    from verify_rates.proofs_check import of_absolute_compression, of_gossip, of_local_steps, of_loscar, of_momenta, of_overlap
 
     late = {"T": "N/H-1", "alpha": "a/(gamma*H)", "zeta2": "zeta2_sup"}  # the claim's mean has the round before the first update
     letters = {"s2": "s**2", "T": "N"}
@@ -153,18 +158,21 @@ def _claimed():
         ("oldsgd.2.consensus", of_local_steps.OLDSGD_CONSENSUS, {"lam": "s", "zeta2": "zeta2_sup"}),
         ("absolute_compression.2", of_absolute_compression.EC_SGD_BOUND, {"D1": "sigma2/n", "LEFT": "(1-gamma*mu/2)**N"}),
         ("matcha.6", of_gossip.MATCHA_BOUND, {"T": "N", "r": "sqrt(rho)", "zeta2": "zeta2_sup"}),
+        ("loscar.4", of_loscar.LOSCAR_BOUND, {"Hm": "H", "Hb": "a", "Qb": "b", "p_mask": "p"}),
         ("mt_dao.7", of_momenta.MT_DAO_BOUND, {"T": "N", "spread": "b", "psi": "s", "zeta2": "zeta2_sup"}),
     ]
 
 
 @pytest.mark.parametrize(("claim", "bound", "letters"), _claimed(), ids=lambda value: value if isinstance(value, str) else "")
 def test_the_proved_bound_is_the_claims(claim, bound, letters):
+    from verify_rates.theory.calculators import loscar
     from verify_rates.theory.claims import claims
     from verify_rates.theory.symbols import number, parse
 
-    said, lets = parse(claims()[claim].bound), dict(claims()[claim].lets)
-    if "D" in lets:  # a letter of the bound that is short for others
-        said = said.subs({s: parse(lets["D"]) for s in said.free_symbols if s.name == "D"})
+    text = loscar.BOUND if claim == "loscar.4" else claims()[claim].bound
+    short = {"D": dict(claims()["matcha.6"].lets)["D"], "c": "4*(1-p)/p**2"}  # letters of a bound that stand for others
+    said = parse(text)
+    said = said.subs({s: parse(short[s.name]) for s in said.free_symbols if s.name in short})
     names = sorted({s.name for s in said.free_symbols})
     for shift in range(3):
         values = {name: 2 + shift + 3 * i for i, name in enumerate(names)}
