@@ -310,7 +310,7 @@ def one_peer(n: int) -> Switching:
 
 def alternating(n: int, graph: str = "ring") -> Switching:
     """The matchings of a graph in turn, pairs average."""
-    Ls = decomposed(graph, n)
+    Ls = decomposed(graph, n) or [np.zeros((n, n))]
     return Switching(f"alternating(graph={graph})", np.stack([np.eye(n) - L / 2 for L in Ls]))
 
 
@@ -354,6 +354,8 @@ def random_matchings(n: int, graph: str = "ring", p: float = 0.5) -> Switching:
 def random_edge(n: int, graph: str = "ring") -> Switching:
     """One link of a graph a step, all equally likely, whose ends average (Boyd, Ghosh, Prabhakar and Shah 2006, by links)."""
     edges = sorted(tuple(sorted(e)) for e in _plain(graph, n).edges) or [(0, 0)]
+    if len(edges) * n * n > MOST_ENTRIES:
+        raise UsageError(f"random_edge on n = {n} workers needs {len(edges)} matrices; choose fewer workers or links.")
     members = [np.eye(n) - (_only([e], n) / 2 if e[0] != e[1] else 0.0) for e in edges]
     return Switching(f"random_edge(graph={graph})", np.stack(members), np.full(len(edges), 1 / len(edges)))
 

@@ -18,6 +18,7 @@ from verify_rates.solvers.own import called
 
 RTOL_MATRIX = 1e-12  # symmetry and row sums: n roundings of entries of size 1, n up to some thousands
 RTOL_SPECTRUM = 1e-10  # eigvalsh is backward stable: n eps ||W||, n up to some thousands, with room for the eigenvalue 1 itself
+MOST_WORKERS = 10_000  # whose mixing matrix takes 0.8 GB
 
 
 @dataclass(frozen=True, eq=False)
@@ -314,6 +315,8 @@ def get_topology(spec: Any, n: int | None = None, *, mixing: str | None = None) 
     """
     if n is not None and (isinstance(n, bool) or not isinstance(n, (int, np.integer)) or n < 1):
         raise UsageError(f"n must be a whole number of workers, at least 1, not {n!r}.")
+    if n is not None and n > MOST_WORKERS:
+        raise UsageError(f"a topology has at most {MOST_WORKERS} workers, not {n}: its mixing matrix has n^2 entries.")
     made: Any
     if hasattr(spec, "members"):
         made = spec

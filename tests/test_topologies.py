@@ -118,6 +118,7 @@ def test_own_graph_edges_and_matrix():
         ("ring(p=3)", 4, "unknown parameter of ring 'p'"),
         ("ring(mixing=metro)", 4, "did you mean 'metropolis'"),
         ("hypercube", 6, "power of two"),
+        ("ring", 10**6, "at most 10000 workers"),
         ("torus", 7, "one row only"),
         ("grid(rows=3)", 8, "must divide n = 8"),
         ("matcha8", 9, "n = 8 workers, not 9"),
@@ -272,6 +273,11 @@ def test_a_single_member_is_the_fixed_topology():
         assert np.array_equal(a.final["x"], b.final["x"])
 
 
+@pytest.mark.parametrize("name", ["one_peer", "alternating", "periodic", "random_matchings", "random_edge", "intermittent"])
+def test_one_worker_alone_mixes_with_itself(name):
+    assert get_topology(name, 1).members.tolist() in ([[[1.0]]], [[[1.0]], [[1.0]]])
+
+
 def test_readings_of_one_graph_refuse_with_the_reason():
     from verify_rates.theory.quadratic import quadratic
     from verify_rates.theory.timeline import timeline
@@ -299,6 +305,7 @@ def test_readings_of_one_graph_refuse_with_the_reason():
     [
         ("one_pear", 8, "did you mean 'one_peer'"),
         ("one_peer", 6, "power of two"),
+        ("random_edge", 1000, "needs 1000 matrices"),
         ("one_peer", None, "needs the number of workers"),
         ("one_peer(3)", 8, "takes 0 parameter"),
         ("random_edge(graph=rng)", 8, "did you mean 'ring'"),
