@@ -13,7 +13,7 @@ from verify_rates.cli import main
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory import planner
 from verify_rates.theory.claims import claims
-from verify_rates.theory.planner import OBJECTIVES, plan, steps_needed
+from verify_rates.theory.planner import OBJECTIVES, UNREACHED, Choice, plan, steps_needed
 from verify_rates.theory.symbols import number, parse
 from verify_rates.theory.timeline import timeline
 
@@ -259,3 +259,9 @@ def test_the_command_surveys(tmp_path):
     found = json.loads((tmp_path / "s.json").read_text())
     assert np.shape(found["seconds"]) == (1, 13, 13) and (tmp_path / "s.png").stat().st_size > 5000
     assert CliRunner().invoke(main, [*given, "--sensitivity", str(tmp_path / "s.txt")]).exit_code == 2
+
+
+def test_a_choice_that_never_arrives_says_so():
+    """Nothing of its 1e300 steps is told as a number of steps."""
+    never = Choice("a rule", {"tau": 6.0}, UNREACHED, None, 1e-25, 0.5, "compute", UNREACHED, UNREACHED)
+    assert str(never) == "a rule: tau = 6; no number of steps is proved to reach the target (a step takes 0.5 s)"

@@ -56,6 +56,8 @@ class Choice:
 
     def __str__(self) -> str:
         where = ", ".join(f"{k} = {v:g}" for k, v in self.hyper.items()) or "nothing to choose"
+        if self.steps >= UNREACHED:
+            return f"{self.name}: {where}; no number of steps is proved to reach the target (a step takes {self.seconds_per_step:.6g} s)"
         cost = f"{self.steps:.6g} steps of {self.seconds_per_step:.6g} s, {self.seconds:.6g} s"
         return f"{self.name}: {where}; {cost} (regret {self.regret:.2%})"
 
