@@ -115,6 +115,7 @@ def test_distributions_have_the_mean_they_say(spec, mean):
         ({"compute": [[1.0], [2.0]]}, "says 2 workers, but n = 3"),
         ({"steps": 1}, "steps must be"),
         ({"seeds": 1}, "seeds must be"),
+        ({"n": 10**6}, "more than 20000000 gradients"),
         ({"method": "gossip_sgd"}, "needs a topology"),
     ],
 )

@@ -23,6 +23,7 @@ from verify_rates.theory.timeline.line import Costs, asked
 from verify_rates.theory.timeline.simulate import Cost
 
 BLOCK = 256  # draws made at once
+MOST_DRAWS = 20_000_000  # gradients of all workers in all runs: some minutes
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
@@ -239,6 +240,9 @@ def stragglers(
     for name, value, least in (("steps", steps, 2), ("seeds", seeds, 2)):
         if isinstance(value, bool) or not isinstance(value, int) or value < least:
             raise UsageError(f"{name} must be a whole number of at least {least}, not {value!r}.")
+    if len(kinds) * steps * seeds > MOST_DRAWS:
+        many = f"{len(kinds)} workers, {steps} steps and {seeds} seeds"
+        raise UsageError(f"{many} are more than {MOST_DRAWS} gradients to simulate; take fewer.")
     question = asked(method, hyper, compute=[k.mean for k in kinds], topology=topology, **given)
     neighbours = _apart(question.words, len(kinds), topology)
     costs = replace(question.costs, compute=tuple(k.mean for k in kinds))
