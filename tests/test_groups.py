@@ -10,7 +10,8 @@ import pytest
 
 from verify_rates.solvers.method import UsageError
 from verify_rates.theory import groups
-from verify_rates.theory.groups import ef21_groups
+from verify_rates.theory.contraction import contraction
+from verify_rates.theory.groups import ef21_cubic, ef21_groups
 
 RTOL = 1e-6  # of the lower end
 APART = 1.1e-5  # the third of the steps in which the upper end is looked for
@@ -108,3 +109,43 @@ def test_results_are_data():
     assert plain["upper"] == found.upper and plain["statement"]["groups"] == [{"n": 1, "L": 1.0, "mu": 0.1}]
     assert html.escape(str(found)) in found._repr_html_() and "<th>gamma</th><td>0.4</td>" in found._repr_html_()
     assert json.loads(groups.Groups(0.5, math.inf, 0.0, {}).to_json())["upper"] is None
+
+
+# --- compressors that differ ------------------------------------------------------------------------------------------
+
+KINK = {(0.75, 0.96): 0.7989409, (0.75, 0.5): 0.4077107}  # the best step of the cubic at L = 1, mu = 0.1
+
+
+def proved(gamma, deltas, mu=0.1):
+    return contraction("ef21", {"gamma": gamma}, groups=[{"n": 1, "L": 1, "mu": mu, "delta": d} for d in deltas]).upper
+
+
+@pytest.mark.parametrize("deltas", KINK)
+def test_the_cubic_of_two_unlike_compressors_is_proved_away_from_the_best_step(deltas):
+    best = KINK[deltas]
+    values = {f: ef21_cubic(f * best, 1.0, 0.1, deltas) for f in (0.5, 0.95, 0.999, 1.0, 1.001, 1.05)}
+    assert values[1.0] < min(values[0.999], values[1.001])
+    for f in (0.5, 0.95, 1.05):
+        assert 0 <= proved(f * best, deltas) / values[f] - 1 <= RTOL
+    assert 1e-4 < proved(best, deltas) / values[1.0] - 1 < 3e-3  # there other instances are worse
+
+
+@pytest.mark.parametrize("mu", [0.1, 0.4])
+@pytest.mark.parametrize("deltas", [(0.75, 0.96), (0.5, 0.9), (1.0, 0.5)])
+def test_the_cubic_is_reached_by_runs_of_the_method_in_one_dimension(deltas, mu):
+    """Both workers' compressors overshoot or fall short by sqrt(1-delta): the eigenvalues of one step written in plain numbers."""
+    gamma, reached = 0.4, []
+    for lam, sign in ((mu, 1.0), (1.0, 1.0), (mu, -1.0), (1.0, -1.0)):
+        M = []
+        for x, *e in np.eye(3):
+            new = x - gamma * (lam * x - sum(e) / 2)
+            M.append([new, *(-sign * math.sqrt(1 - d) * (lam * (new - x) + c) for d, c in zip(deltas, e, strict=True))])
+        reached.append(np.abs(np.linalg.eigvals(np.array(M))).max() ** 2)
+    assert abs(max(reached) / ef21_cubic(gamma, 1.0, mu, deltas) - 1) < 1e-12
+
+
+def test_equal_compressors_give_the_known_rate_and_bad_input_one_sentence():
+    assert abs(ef21_cubic(step(1.0, 0.1, 0.25), 1.0, 0.1, (0.75, 0.75)) / rho(1.0, 0.1, 0.25) - 1) < 1e-12
+    for bad in ((0.0, 1.0, 0.1, (0.5, 0.5)), (0.1, 1.0, 2.0, (0.5, 0.5)), (0.1, 1.0, 0.1, (0.5, 1.5)), (0.1, 1.0, 0.1, (math.nan, 0.5))):
+        with pytest.raises(UsageError, match="ef21_cubic takes"):
+            ef21_cubic(*bad)

@@ -32,6 +32,7 @@ _PUBLIC = {
     **dict.fromkeys(("read_trace", "write_trace", "run_along"), "verify_rates.theory.networks"),
     "contraction": "verify_rates.theory.contraction",
     "potential": "verify_rates.theory.potentials",
+    "ef21_cubic": "verify_rates.theory.groups",
     "ef21_groups": "verify_rates.theory.groups",
     "tune": "verify_rates.theory.tune",
     "Claim": "verify_rates.theory.claims",
