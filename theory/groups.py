@@ -87,11 +87,11 @@ def ef21_groups(groups: Sequence[dict[str, Any]], gamma: float, delta: float) ->
 def ef21_cubic(gamma: float, L: float, mu: float, deltas: tuple[float, float]) -> float:
     """The contraction of EF21 on two workers whose compressors differ, by quadratics of one curvature: the root of a cubic.
 
-    Mathematics: on ``f = lam x^2/2`` with compressors that overshoot by ``s_i = sqrt(1-delta_i)`` the step has the characteristic polynomial
+    Mathematics: on ``f = lam x^2/2`` with compressors that overshoot by ``s_i = sqrt(1-delta_i)`` a step has the characteristic polynomial
     ``(z-1)(z+s_1)(z+s_2) + gamma lam ((z+s_1)(z+s_2) + (z-1)(s_1 (z+s_2) + s_2 (z+s_1))/2)``; the factor is the largest ``|z|^2`` over
     lam = mu and lam = L.  For ``s_1 = s_2`` it is the rate of Berg Thomsen, Taylor and Dieuleveut, at their step.
 
-    Source: derived.  Guarantee: no V contracts faster, at any step size.  ``contraction`` proves the same to 1e-6 except within two per cent
+    Source: derived.  Guarantee: no V contracts faster, at any step size.  ``contraction`` proves it to 1e-6 except within two per cent
     of the best step, where other instances are worse by less than 0.3 % (docs/exact_tables.md).
 
     Errors: UsageError where not 0 < mu <= L, 0 < delta <= 1 and gamma > 0 are finite.
