@@ -153,6 +153,16 @@ class Tracing(World):
         return method.state(**{name: filled(kind, lambda n=name, k=kind: arbitrary(n, k)) for name, kind in method.kinds.items()})
 
 
+UNREAD = {  # what a worst case reads and a certificate does not speak of
+    "mixing": "gossip",
+    "sigma2": "gradient noise",
+    "sampled": "workers drawn at random",
+    "groups": "groups of workers",
+    "apart": "workers kept apart",
+    "objective": "several functions",
+}
+
+
 def _shared(kind: Kind) -> bool:
     return kind in (Kind.SHARED, Kind.SHARED_QUEUE)
 
@@ -174,11 +184,17 @@ def trace(
     measure: Any = "function_gap",
     take: str = "last",
     start: str = "standard",
+    **more: Any,
 ) -> tuple[dict[str, Any], tuple[list[float], list[float], list[float]]]:
     """The statement of a certificate without its rate, and the sizes of its unknowns; arguments as for ``worst_case``.
 
     Errors: UsageError and Unsupported as there; Unsupported for classes and words that a certificate does not speak of.
     """
+    for name, value in more.items():
+        if name not in UNREAD:
+            raise nearest(name, (*UNREAD, "functions", "compressor", "initial", "measure"), "argument of a certificate")
+        if not (value is None or (isinstance(value, (int, float)) and not value)):
+            raise Unsupported(f"a certificate of {UNREAD[name]}: its inequalities are not among those that the checker rebuilds")
     method = get_method(method)
     for what, value, known in (("take", take, TAKES), ("start", start, STARTS)):
         if value not in known:

@@ -468,3 +468,21 @@ def test_a_statement_that_cannot_be_traced_again_is_refused_at_once(field, value
 def test_json_that_is_no_certificate_is_refused(made):
     with pytest.raises(Refused):
         confirm(made)
+
+
+@pytest.mark.parametrize(
+    ("method", "problem", "what"),
+    [
+        ("gossip_sgd", {"mixing": 0.5}, "gossip"),
+        ("gossip_sgd", {"mixing": [[0.5, 0.5], [0.5, 0.5]], "n": 2}, "gossip"),
+        ("gd", {"sigma2": 0.1, "n": 2}, "gradient noise"),
+        ("gd", {"sampled": 1, "n": 2}, "workers drawn"),
+        ("gd", {"groups": [{"n": 1, "L": 1}]}, "groups of workers"),
+    ],
+)
+def test_what_worst_cases_read_and_certificates_do_not_is_said(method, problem, what):
+    with pytest.raises(Unsupported, match=what):
+        certify(method, {"gamma": 0.1}, steps=1, bound=1, **problem)
+    assert certify("gd", {"gamma": 0.1}, steps=1, bound=1, mixing=None, sigma2=0)["rate"]
+    with pytest.raises(UsageError, match="did you mean 'mixing'"):
+        certify("gd", {"gamma": 0.1}, steps=1, bound=1, mixin=0.5)
