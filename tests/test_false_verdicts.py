@@ -339,3 +339,25 @@ def test_a_true_bound_at_its_exact_mean_is_rarely_refuted(monkeypatch):
 
 
 NOISY = {"name": "quadratic", "n": 1, "d": 3, "L": 1.0, "mu": 0.5, "sigma2": 1.0}
+
+
+def at_rest(method, bound, mu=(0.5, 1), N=1, per_worker=True, **options):
+    """Claims whose grid holds the point mu = L, gamma = 1/L, where gradient descent ends at x*."""
+    grid = product(L=1, mu=mu, N=N, **options)
+    setting = Setting(shared_minimiser=True, per_worker=per_worker)
+    return claim(bound, method, "distance", lets={"gamma": "1/L"}, setting=setting, grid=grid)
+
+
+def test_points_that_end_at_rest_are_judged_like_others():
+    kept = at_rest("gd", "Max((1-gamma*L)**2, (1-gamma*mu)**2)**N*V0")
+    (result,) = check([kept], jobs=1).results
+    assert result.verdict is Verdict.HOLDS and [c.upper for c in result.checks][-1] == 0
+    (broken,) = check([at_rest("gd", "-V0/10")], jobs=1).results
+    assert broken.verdict in (Verdict.REFUTED, Verdict.INCONCLUSIVE)
+
+
+def test_a_worst_case_at_rest_of_equal_workers_says_nothing_of_unlike_ones():
+    """Curvature 1 on average allows workers of curvatures 1/2 and 3/2, whose local steps do not end at x*."""
+    local = at_rest("local_sgd", "V0", mu=1, N=2, H=2, per_worker=False)
+    (result,) = check([local], jobs=1).results
+    assert result.verdict is not Verdict.HOLDS and result.verdict is not Verdict.CERTIFIED

@@ -83,7 +83,8 @@ def _covers(claim: Claim, found: Any, n: int | str) -> bool:
     It has exact gradients, and L and mu of every worker's function; where deviations between the workers play no part (the second Gram
     matrix is empty) those of the average are the same.
     """
-    return not claim.partial and not claim.setting.noise and (claim.setting.per_worker or n == 1 or not found.size["gram"][1])
+    alike = bool(found.size["inequalities"]) and not found.size["gram"][1]  # without a solve nothing says how workers would differ
+    return not claim.partial and not claim.setting.noise and (claim.setting.per_worker or n == 1 or alike)
 
 
 def _certified(check: Check, claim: Claim, values: Mapping[str, Any], bound: float, inequalities: int) -> Check:

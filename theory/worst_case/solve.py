@@ -278,7 +278,7 @@ def _constant(value: float, statement: dict[str, Any], solver: str, seconds: flo
         solver=solver,
         solver_version=version(solver),
         seconds=seconds,
-        size={"gram": [], "inequalities": 0, "points": 0},
+        size={"gram": [0, 0], "inequalities": 0, "points": 0},
         statement=statement,
         message="nothing had to be solved",
     )
