@@ -10,13 +10,12 @@ and gives nonnegative multipliers of inequalities that hold in the class, each r
 multiplier*(smaller side - larger side)`` has no function value left, no negative constant and positive semidefinite Gram forms.  Summed up,
 all gains are at most ``V_0``.  That the coordinates are those of a named method is for ``confirm`` to say, as with single certificates.
 
-Use: ``python -m verify_rates.proofs_check.chain_checker FILE``; one sentence, exit code 0 (accepted) or 1 (refused).
+Use: ``python -m verify_rates.proofs_check.chain_checker FILE [key=value ...]``; one sentence, exit code 0 (accepted) or 1 (refused).
 """
 
 import sys
 
 from verify_rates.proofs_check.checker import (
-    MAX_CHARS,
     Refused,
     Statement,
     Sum,
@@ -25,7 +24,7 @@ from verify_rates.proofs_check.checker import (
     _list,
     _need,
     fraction,
-    read,
+    main,
     seal,
     semidefinite,
     vector,
@@ -148,17 +147,5 @@ def check_chain(made, expected=None):
     )
 
 
-def main(arguments):
-    try:
-        _need(len(arguments) == 1, "give a file")
-        with open(arguments[0], encoding="utf-8") as file:
-            made = read(file.read(MAX_CHARS + 1))
-        print(f"accepted: {check_chain(made)}.")
-        return 0
-    except (Refused, OSError, UnicodeDecodeError, RecursionError) as error:
-        print(f"refused: {str(error) or type(error).__name__}.")
-        return 1
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(sys.argv[1:], check_chain))

@@ -265,7 +265,7 @@ def check(certificate, expected=None):
     )
 
 
-def main(arguments):
+def main(arguments, check=check):
     try:
         _need(arguments and all("=" in pair for pair in arguments[1:]), "give a file, then what it has to state as key=value")
         with open(arguments[0], encoding="utf-8") as file:

@@ -104,11 +104,6 @@ def _made(step: Any, state: Any, hyper: Any, start: tuple[str, ...] = ("x",)) ->
     return Method(step.__name__.strip("_"), step, state, hyper, start)
 
 
-def _ogm(s, w, h, t):
-    x = s.y - h.gamma * mean(w, grad(w, s.y))
-    return Two(x=x, y=x + h.a * (x - s.x) + h.b * (x - s.y))
-
-
 def _proximal_point(s, w, h, t):
     return Two(x=prox(w, s.x, h.gamma), y=s.x)
 
@@ -287,7 +282,7 @@ def _qg_heavy_ball(p, N):
 def _ogm_row(p, N):
     th = theta_ogm(N)
     hyper = {"gamma": 1 / p["L"], "a": [(th[i] - 1) / th[i + 1] for i in range(N)], "b": [th[i] / th[i + 1] for i in range(N)]}
-    return worst_case(_made(_ogm, Two, Triple, ("x", "y")), hyper, steps=N, L=p["L"], n=1, measure=at_y)
+    return worst_case("ogm", hyper, steps=N, L=p["L"], n=1)
 
 
 def _fgm(p, N):

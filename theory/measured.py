@@ -19,8 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from verify_rates.solvers.method import UsageError, nearest
-
-FLOAT_BYTES = 4
+from verify_rates.theory.units import FLOAT_BYTES
 
 
 def csv_rows(path: str | Path, required: Sequence[str], what: str) -> list[tuple[int, dict[str, str]]]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import html
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import Any
 
 
-class Told:
+class Told(ABC):
     """A result that says itself as a sentence (``str``) and as plain data (``to_dict``)."""
 
+    @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """Plain data; infinities are None."""
-        raise NotImplementedError
 
     def facts(self) -> Iterable[tuple[str, str]]:
         """Names and texts of the rows under the sentence."""

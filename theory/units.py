@@ -14,6 +14,7 @@ from typing import Any
 
 from verify_rates.solvers.method import UsageError
 
+FLOAT_BYTES = 4  # of a number of a vector that is sent: float32
 _PREFIX = {"": 1, "k": 10**3, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "Ki": 2**10, "Mi": 2**20, "Gi": 2**30, "Ti": 2**40}
 _TIME: dict[str, Any] = {
     "ns": Fraction(1, 10**9),

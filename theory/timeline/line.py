@@ -19,9 +19,8 @@ from verify_rates.theory.timeline.collectives import Exchange, exchange
 from verify_rates.theory.timeline.cycles import CycleRatio, cycle_ratio
 from verify_rates.theory.timeline.events import Load, Task, constants, period_steps, periodic_tasks, task_names, words_used
 from verify_rates.theory.timeline.simulate import Cost, Event
-from verify_rates.theory.units import bits_per_second, seconds, size_bytes
+from verify_rates.theory.units import FLOAT_BYTES, bits_per_second, seconds, size_bytes
 
-FLOAT_BYTES = 4
 LINKS = {
     "fifo": "first in, first out in program order; a transfer holds the link for bytes/bandwidth, its latency passes beside the next one",
     "blocking": "first in, first out in program order; a transfer holds the link for bytes/bandwidth plus latency",
